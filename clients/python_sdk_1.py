@@ -1,0 +1,87 @@
+"""The official Python SDK, 1.x: its session and its ways behind the scenario's `Session`.
+
+Runs in the SDK's own environment. This SDK tells the server nothing when a call's task is cancelled: the application
+sends the notification, with the request id that the progress token repeats.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+
+from clients.scenario import Outcome, Plan, Progress, RefusedError, load_plan, play
+
+
+class _Session:
+    def __init__(self) -> None:
+        self.revision = ""
+        self.server = ""
+        self.strays: list[str] = []
+        self._client: ClientSession
+        self._last_token: types.RequestId = -1
+
+    async def take(self, message: object) -> None:
+        """Everything that the SDK hands over besides replies: notifications, and faults of the transport."""
+        if isinstance(message, Exception):
+            self.strays.append(str(message))
+        elif isinstance(message, types.ServerNotification) and isinstance(message.root, types.ProgressNotification):
+            self._last_token = message.root.params.progressToken
+
+    async def open(self, client: ClientSession) -> None:
+        self._client = client
+        opened = await client.initialize()
+        self.revision = str(opened.protocolVersion)
+        self.server = opened.serverInfo.name
+
+    async def list_tools(self) -> list[str]:
+        return [tool.name for tool in (await self._client.list_tools()).tools]
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], *, on_progress: Callable[[Progress], None] | None = None
+    ) -> Outcome:
+        async def hand_over(progress: float, total: float | None, message: str | None) -> None:
+            if on_progress is not None:
+                on_progress(Progress(progress=progress, message=message))
+
+        callback = hand_over if on_progress is not None else None
+        try:
+            return _to_outcome(await self._client.call_tool(tool, arguments, progress_callback=callback))
+        except McpError as error:
+            raise RefusedError(error.error.code, error.error.message) from error
+
+    async def cancel(self, call: "asyncio.Task[Outcome]") -> None:
+        call.cancel()
+        params = types.CancelledNotificationParams(requestId=self._last_token, reason="the user stopped it")
+        notification = types.CancelledNotification(method="notifications/cancelled", params=params)
+        await self._client.send_notification(types.ClientNotification(notification))
+
+
+def _to_outcome(result: types.CallToolResult) -> Outcome:
+    return Outcome(
+        is_error=result.isError,
+        texts=tuple(block.text for block in result.content if isinstance(block, types.TextContent)),
+        images=tuple(base64.b64decode(block.data) for block in result.content if isinstance(block, types.ImageContent)),
+        structured=result.structuredContent,
+    )
+
+
+@asynccontextmanager
+async def _connect(plan: Plan) -> AsyncIterator[_Session]:
+    session = _Session()
+    server = StdioServerParameters(command=plan.command[0], args=list(plan.command[1:]), env=plan.environment)
+    async with (
+        stdio_client(server) as (read, write),
+        ClientSession(read, write, message_handler=session.take) as client,
+    ):
+        await session.open(client)
+        yield session
+
+
+if __name__ == "__main__":
+    _plan = load_plan()
+    play(f"mcp {version('mcp')}", _plan, lambda: _connect(_plan))

@@ -1,0 +1,106 @@
+"""The SDKs, each in a folder of its own under `.clients/`: made when missing, reused when the bounds are the same.
+
+Knows the two package managers and nothing of what the packages do. Every bound ends below the next major version.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import venv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / ".clients"
+_INSTALL_LIMIT = 300
+# What the Inspector's package declares; older ones run the SDKs.
+_INSPECTOR_NODE = (22, 19)
+
+
+class ToolchainError(Exception):
+    """A toolchain could not be made; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """A folder's name, what is installed into it, and by what."""
+
+    name: str
+    requirements: tuple[str, ...]
+    install: Callable[[Path, tuple[str, ...]], None]
+
+    @property
+    def folder(self) -> Path:
+        """Where it is installed."""
+        return HOME / self.name
+
+
+def prepare_toolchain(toolchain: Toolchain) -> Path:
+    """The folder of a complete installation. Raises `ToolchainError` with the package manager's last words."""
+    folder = toolchain.folder
+    marker = folder / "installed.json"
+    wanted = json.dumps(toolchain.requirements)
+    if not marker.is_file() or marker.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        toolchain.install(folder, toolchain.requirements)
+        marker.write_text(wanted)
+    return folder
+
+
+def find_node(*, minimum: tuple[int, int] = (20, 0)) -> str:
+    """A Node that is new enough: the machine's own, else one from the registry. Raises `ToolchainError`."""
+    own = shutil.which("node")
+    if own is not None and _node_version(own) >= minimum:
+        return own
+    return str(prepare_toolchain(NODE) / "node_modules" / ".bin" / "node")
+
+
+def find_inspector_node() -> str:
+    """A Node that the Inspector accepts. Raises `ToolchainError`."""
+    return find_node(minimum=_INSPECTOR_NODE)
+
+
+def _node_version(node: str) -> tuple[int, int]:
+    answer = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    found = re.match(r"v(\d+)\.(\d+)", answer)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _install_python(folder: Path, requirements: tuple[str, ...]) -> None:
+    venv.create(folder, with_pip=True)
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
+
+
+def _install_node(folder: Path, requirements: tuple[str, ...]) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ToolchainError("npm is not on the PATH")
+    (folder / "package.json").write_text('{"private": true}\n')
+    quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    _run([npm, "install", "--prefix", str(folder), *quiet, *requirements])
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        raise ToolchainError(f"{command[0]} took more than {_INSTALL_LIMIT} s") from None
+    if done.returncode:
+        raise ToolchainError((done.stderr or done.stdout).strip()[-600:])
+
+
+PYTHON_1 = Toolchain(name="python-1", requirements=("mcp>=1.30,<2",), install=_install_python)
+PYTHON_2 = Toolchain(name="python-2", requirements=("mcp>=2.3,<3",), install=_install_python)
+TYPESCRIPT_1 = Toolchain(
+    name="typescript-1", requirements=("@modelcontextprotocol/sdk@>=1.32 <2",), install=_install_node
+)
+TYPESCRIPT_2 = Toolchain(
+    name="typescript-2", requirements=("@modelcontextprotocol/client@>=2.4 <3",), install=_install_node
+)
+INSPECTOR = Toolchain(
+    name="inspector", requirements=("@modelcontextprotocol/inspector@>=2.12 <3",), install=_install_node
+)
+NODE = Toolchain(name="node", requirements=("node@>=24 <25",), install=_install_node)

@@ -1,0 +1,18 @@
+"""colabhive-mcp: the bridge between AI agents and the ColabHive model platform.
+
+The rooms, top to bottom; imports point down:
+
+- ``cli``: people and scripts. Parse, build, run, exit code; the only room that prints.
+- ``transports``: bytes ↔ messages; threads live here.
+- ``bridge``: one tenant's tools behind the protocol's Toolbox interface.
+- ``calls``: one tool call: arguments, invocation, content.
+- ``manifest``: the tool contract: model, cache, filters, names, schemas, the list that a client sees.
+- ``gateway``: the client of the Builder Gateway.
+- ``protocol``: MCP itself: no I/O, no thread, no clock, no log.
+- ``config``: the settings and where each came from.
+- ``telemetry``: one event value, many sinks.
+- ``errors``: one root; whose fault, exit code.
+- ``localgateway``: a Builder Gateway of our own, the other side of the wire.
+"""
+
+__version__ = "0.1.0"

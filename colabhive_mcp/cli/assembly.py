@@ -1,0 +1,84 @@
+"""Settings → the parts that a command runs: the log, the gateway's client, the bridge.
+
+The one place of the command line that knows how the rooms are put together. It must not import click, nor anything that
+imports `requests` before it is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
+
+from colabhive_mcp import __version__
+from colabhive_mcp.errors import ConfigError
+from colabhive_mcp.telemetry.logs import Redaction, build_record
+
+if TYPE_CHECKING:
+    from colabhive_mcp.bridge import Bridge
+    from colabhive_mcp.config import Settings
+    from colabhive_mcp.gateway.client import GatewayClient
+    from colabhive_mcp.telemetry.events import Record
+
+
+@contextlib.contextmanager
+def open_log(settings: Settings, *, quiet: bool = False) -> Iterator[Record]:
+    """The sink of events, on stderr or in ``log_file``; *quiet* keeps to warnings where nobody set a level."""
+    level = "warning" if quiet and settings.source("log_level") == "default" else settings.log_level
+    redact = Redaction([settings.api_key] if settings.api_key else [])
+    with _open_stream(settings.log_file) as stream:
+        log_format = settings.log_format
+        if log_format == "auto":
+            log_format = "text" if stream.isatty() else "json"
+        yield build_record(level=level, log_format=log_format, stream=stream, redact=redact)
+
+
+@contextlib.contextmanager
+def _open_stream(path: str | None) -> Iterator[IO[str]]:
+    if path is None:
+        yield sys.stderr
+        return
+    try:
+        stream = open(path, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115 - see below
+    except OSError as error:
+        raise ConfigError(f"log_file {path} cannot be written: {error.strerror}.") from error
+    with stream:
+        yield stream
+
+
+def build_client(settings: Settings) -> GatewayClient:
+    """The gateway's client. Raises ConfigError where there is no key."""
+    from colabhive_mcp.gateway.client import GatewayClient, Options  # noqa: PLC0415 - imports requests
+
+    return GatewayClient(
+        Options(
+            api_url=settings.api_url,
+            api_key=settings.require_key(),
+            version=__version__,
+            account_id=settings.account_id,
+            connect_timeout=settings.connect_timeout,
+            read_timeout=settings.http_timeout,
+            max_response_bytes=settings.max_response_bytes,
+            ca_bundle=settings.ca_bundle,
+            verify=settings.verify_tls,
+        )
+    )
+
+
+def load_bridge(settings: Settings, record: Record) -> Bridge:
+    """The bridge, and with it the rooms that take long to import. Raises ConfigError where there is no key."""
+    settings.require_key()
+    from colabhive_mcp.bridge import build_bridge  # noqa: PLC0415 - imports requests
+
+    return build_bridge(settings, record)
+
+
+@contextlib.contextmanager
+def open_bridge(settings: Settings, record: Record) -> Iterator[Bridge]:
+    """The bridge, closed at the end."""
+    bridge = load_bridge(settings, record)
+    try:
+        yield bridge
+    finally:
+        bridge.close()

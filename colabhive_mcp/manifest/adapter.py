@@ -1,0 +1,178 @@
+"""A tool of the manifest as an MCP tool definition, shaped for a revision and for the form of schemas that was asked
+for.
+
+Pure: it renders what the manifest says in MCP's words, and adds nothing to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colabhive_mcp.manifest.model import Tool
+from colabhive_mcp.manifest.schemas import (
+    UnusableSchema,
+    is_object_schema,
+    to_exact_input,
+    to_input_form,
+    to_output_form,
+)
+from colabhive_mcp.protocol.messages import dump_json
+from colabhive_mcp.protocol.revisions import Revision
+
+META_KEY = "com.colabhive/manifest"
+MAX_EXAMPLES_BYTES = 1024  # together; larger ones cost every client context on every list
+
+_ANNOTATIONS = {
+    "readOnly": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "openWorld": "openWorldHint",
+}
+_COSTS = {"low": "low (under $0.001)", "medium": "medium (under $0.01)", "high": "high (over $0.01)"}
+_LATENCIES = {
+    "instant": "instant (under 0.2 s)",
+    "fast": "fast (under 2 s)",
+    "slow": "slow (under 30 s)",
+    "batch": "batch (over 30 s)",
+}
+_META_FIELDS = (
+    "kind",
+    "category",
+    "tags",
+    "stability",
+    "version",
+    "costHint",
+    "latencyClass",
+    "sideEffects",
+    "lineage",
+    "deprecation",
+    "links",
+)
+_BINARY_FIELDS = {"image_b64", "images", "audio_b64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """An MCP tool definition, and in words what its input schema no longer says."""
+
+    body: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def build_definition(tool: Tool, name: str, revision: Revision, *, exact_schemas: bool = False) -> Definition:
+    """*tool* as listed under *name*. Raises UnusableSchema where no client could be shown its input."""
+    manifest = tool.load()
+    schema, notes = _shape_input(manifest.get("inputSchema"), exact=exact_schemas)
+    output = shape_output(manifest.get("outputSchema"), revision, exact=exact_schemas)
+    optional = {
+        "title": manifest.get("displayName") if revision.titles else None,
+        "description": _describe(manifest, notes) or None,
+        "outputSchema": output,
+        "annotations": _annotate(manifest, revision) or None,
+        "_meta": {META_KEY: _collect_meta(manifest)} if revision.tool_meta else None,
+    }
+    texts = {"title", "description"}
+    kept = {
+        key: value
+        for key, value in optional.items()
+        if value is not None and (key not in texts or isinstance(value, str))
+    }
+    return Definition({"name": name, **kept, "inputSchema": schema}, notes)
+
+
+def _shape_input(schema: Any, *, exact: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+    if exact:
+        return to_exact_input(schema), ()
+    form = to_input_form(schema)
+    return form.schema, form.notes
+
+
+def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> dict[str, Any] | None:
+    """The output schema that the revision can hold, None where the result stays unstructured.
+
+    Binary output becomes an image or audio block, so it is not promised as structured content as well.
+    """
+    if not revision.structured or not isinstance(schema, dict) or _is_binary(schema):
+        return None
+    if not revision.any_structured and not is_object_schema(schema):
+        return None
+    return to_exact_output(schema) if exact else to_output_form(schema)
+
+
+def to_exact_output(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest's own output schema, where it is one that a client can compile."""
+    return None if to_output_form(schema) is None else schema
+
+
+def _is_binary(schema: Mapping[str, Any]) -> bool:
+    properties = schema.get("properties")
+    return isinstance(properties, dict) and not _BINARY_FIELDS.isdisjoint(properties)
+
+
+def _annotate(manifest: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    stated = manifest.get("annotations")
+    if not revision.annotations:
+        return {}
+    hints = {
+        hint: stated[name]
+        for name, hint in _ANNOTATIONS.items()
+        if isinstance(stated, dict) and isinstance(stated.get(name), bool)
+    }
+    title = manifest.get("displayName")
+    return {"title": title, **hints} if isinstance(title, str) and not revision.titles else hints
+
+
+def _describe(manifest: Mapping[str, Any], notes: tuple[str, ...]) -> str:
+    """The manifest's description, its deprecation, what the schema can't say, then effects, cost and speed in one
+    line.
+    """
+    description = manifest.get("description")
+    parts = [description if isinstance(description, str) else None, _say_deprecation(manifest), *notes]
+    return "\n".join(filter(None, [*parts, _say_hints(manifest)]))
+
+
+def _say_deprecation(manifest: Mapping[str, Any]) -> str | None:
+    deprecation = manifest.get("deprecation")
+    if not isinstance(deprecation, dict):
+        return None
+    when, instead = deprecation.get("deprecatedAt"), deprecation.get("replacedBy")
+    since = f" since {when[:10]}" if isinstance(when, str) else ""
+    use = f"; use {instead} instead" if isinstance(instead, str) else ""
+    return f"Deprecated{since}{use}."
+
+
+def _say_effects(value: Any) -> str | None:
+    if not isinstance(value, list):
+        return None
+    return ", ".join(filter(lambda effect: isinstance(effect, str), value)) or "none"
+
+
+def _say_label(labels: Mapping[str, str]) -> Callable[[Any], str | None]:
+    return lambda value: labels.get(value, value) if isinstance(value, str) else None
+
+
+_HINTS: tuple[tuple[str, str, Callable[[Any], str | None]], ...] = (
+    ("Side-effects", "sideEffects", _say_effects),
+    ("cost", "costHint", _say_label(_COSTS)),
+    ("latency", "latencyClass", _say_label(_LATENCIES)),
+)
+
+
+def _say_hints(manifest: Mapping[str, Any]) -> str:
+    said = [(label, say(manifest.get(name))) for label, name, say in _HINTS]
+    line = "; ".join(f"{label}: {words}" for label, words in said if words)
+    return f"{line[0].upper()}{line[1:]}." if line else ""
+
+
+def _collect_meta(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What MCP has no field for; examples last, and only while they are small."""
+    meta = {name: manifest[name] for name in _META_FIELDS if manifest.get(name) is not None}
+    examples = manifest.get("examples")
+    if isinstance(examples, list) and examples and len(dump_json(examples)) <= MAX_EXAMPLES_BYTES:
+        meta["examples"] = examples
+    return meta
+
+
+__all__ = ["META_KEY", "Definition", "UnusableSchema", "build_definition", "shape_output"]

@@ -1,0 +1,167 @@
+"""Rewriting a schema keyword by keyword, with references inlined: what the client forms are made with.
+
+A `Style` is a table from keyword to its rewrite, with the reason in each line; a keyword without a row stays as it
+is. Whatever is rewritten comes out in the 2020-12 dialect. The original is never changed; values such as defaults are
+shared with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES
+from colabhive_mcp.manifest.document import MAX_DEPTH, Document
+from colabhive_mcp.manifest.references import build_names
+
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+GROWTH = 4
+ALLOWANCE = 16 * 1024
+
+Json = dict[str, Any]
+
+
+class Unbounded(Exception):
+    """Inlining does not end, or makes the schema much larger than it is; some references have to be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How keywords are rewritten, and what is then done to each schema as a whole."""
+
+    table: Mapping[str, Rewrite]
+    finish: Callable[[Json], None]
+
+
+class Form:
+    """One rewriting of a document: references give way to what they mean, but for the targets *kept* by identity."""
+
+    def __init__(self, document: Document, style: Style, *, kept: Collection[int] = ()) -> None:
+        self.document = document
+        self.style = style
+        self.kept = kept
+        self.names = build_names(document) if kept else {}
+        self.wanted: list[Any] = []
+        self.defs: dict[str, Any] = {}
+        self.depth = 0
+        self.open: set[int] = set()
+        # Only a definition that is used twice can make the form larger than the original.
+        self.growing = len(document.targets) > len(document.labels)
+        self.room = to_limit(document) if self.growing else 0
+
+    def rewrite(self, schema: Any) -> Json:
+        """A subschema as an object; ``true`` and ``false`` are spelled out, since some clients take no other form."""
+        if type(schema) is bool:
+            return {} if schema else {"not": {}}
+        if self.document.targets and not REFERENCES.isdisjoint(schema):
+            return self._rewrite_reference(schema)
+        written = self.rewrite_rules(schema, self.document.rules(schema))
+        self.style.finish(written)
+        return written
+
+    def rewrite_rules(self, schema: Mapping[str, Any], rules: Iterable[tuple[str, Any]]) -> Json:
+        """Some *rules* of *schema*, by the table."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Unbounded
+        table = self.style.table
+        written: Json = {}
+        for keyword, value in rules:
+            rewrite = table.get(keyword)
+            if rewrite is None:
+                written[keyword] = value
+            else:
+                written.update(rewrite(self, value, schema))
+        self.depth -= 1
+        return written
+
+    def refer(self, target: Any) -> Json:
+        """What stands for a reference to *target*: its content, or a reference to where the form will have it."""
+        if target is self.document.root:
+            return {"$ref": "#"}
+        if id(target) not in self.kept:
+            return self._inline(target)
+        name = self.names[id(target)]
+        if name not in self.defs:
+            self.defs[name] = {}
+            self.wanted.append(target)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _inline(self, target: Any) -> Json:
+        if id(target) in self.open:
+            raise Unbounded
+        if self.growing:
+            self.room -= to_size(target)
+            if self.room < 0:
+                raise Unbounded
+        self.open.add(id(target))
+        written = self.rewrite(target)
+        self.open.discard(id(target))
+        return written
+
+    def define(self) -> Json:
+        """The definitions that the references written so far need, those that they need in turn included."""
+        while self.wanted:
+            target = self.wanted.pop()
+            self.defs[self.names[id(target)]] = self.rewrite(target)
+        return self.defs
+
+    def _rewrite_reference(self, schema: Mapping[str, Any]) -> Json:
+        rules = dict(self.document.rules(schema))
+        written = self.rewrite_rules(schema, [rule for rule in rules.items() if rule[0] not in REFERENCES])
+        for keyword in REFERENCES & rules.keys():
+            target = self.refer(self.document.target(schema, keyword))
+            written = overlay(target, written) or self._nest(target, written)
+        self.style.finish(written)
+        return written
+
+    def _nest(self, lower: Json, upper: Json) -> Json:
+        """Both as one schema where `overlay` cannot: side by side, but for what has to stay outermost."""
+        outer = {keyword: value for keyword, value in upper.items() if keyword in ANNOTATIONS or keyword in _OUTERMOST}
+        inner = {keyword: value for keyword, value in upper.items() if keyword not in outer}
+        self.style.finish(inner)
+        return {**outer, "allOf": [lower, inner]}
+
+
+Rewrite = Callable[[Form, Any, Mapping[str, Any]], Mapping[str, Any]]
+
+
+def to_limit(document: Document) -> int:
+    """How large a form of *document* may be, as JSON."""
+    return GROWTH * to_size(document.root) + ALLOWANCE
+
+
+def to_size(value: Any) -> int:
+    """The length of *value* as JSON."""
+    return len(_encode(value))
+
+
+# Two schemas that hold together
+
+# Keywords that mean something only with each other; every other one is a family of its own.
+_FAMILIES = {
+    **dict.fromkeys(("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"), "properties"),
+    **dict.fromkeys(("items", "prefixItems", "unevaluatedItems"), "items"),
+    **dict.fromkeys(("contains", "minContains", "maxContains"), "contains"),
+    **dict.fromkeys(("if", "then", "else"), "if"),
+}
+_OUTERMOST = ("unevaluatedProperties", "unevaluatedItems")  # these ask about all that stands beside them
+
+
+def overlay(lower: Json, upper: Json) -> Json | None:
+    """Both as one schema that admits no less, the annotations of *upper* winning; None where their rules clash."""
+    rules = {keyword for keyword in upper if keyword not in ANNOTATIONS and lower.get(keyword) != upper[keyword]}
+    families = {_FAMILIES.get(keyword, keyword) for keyword in rules - {"required"}}
+    if not families.isdisjoint(_FAMILIES.get(keyword, keyword) for keyword in lower.keys() - ANNOTATIONS):
+        return None
+    joined = {**lower, **upper}
+    if "required" in lower and "required" in upper:
+        joined["required"] = unite(lower["required"], upper["required"])
+    return joined
+
+
+def unite(*lists: Iterable[Any]) -> list[Any]:
+    """The names of all *lists*, each once, in the order of their first appearance."""
+    return list(dict.fromkeys(name for names in lists for name in names))

@@ -1,0 +1,131 @@
+"""Events and log records as lines on stderr or in a file, JSON or text, with everything redacted that looks like a key.
+
+The sink writes through ``logging``, so that what libraries log passes the same redaction. A log that cannot be written
+never stops the server: the line is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Iterable
+from typing import IO, Any
+
+from colabhive_mcp.telemetry.events import Event, Record
+
+LOGGER = "colabhive_mcp"
+LEVELS = ("debug", "info", "warning", "error")
+
+_KEY = re.compile(r"(?<![A-Za-z0-9])hive_[A-Za-z0-9_\-]+")
+_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*://)[^/@\s]+@", re.IGNORECASE)
+_MARK = "[redacted]"
+_SECRET_PART = 6  # a run of a key this long is already too much to show
+
+
+class Redaction:
+    """Replaces keys in text: anything in the form of a key, credentials in URLs, and the secrets it was told."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """*text* without any secret."""
+        for secret in self._secrets:
+            text = text.replace(secret, _MARK)
+        text = _KEY.sub(_MARK, text)
+        return _CREDENTIALS.sub(rf"\g<scheme>{_MARK}@", text)
+
+
+def _forms(secret: str) -> set[str]:
+    """The ways in which a secret can stand in a message: itself, its words, and as Python prints it."""
+    whole = {secret, secret.strip(), repr(secret)[1:-1]}
+    return {form for form in whole | set(secret.split()) if len(form) >= _SECRET_PART}
+
+
+class _RedactedFormatter(logging.Formatter):
+    """Formats by another formatter, then redacts the finished line, tracebacks included."""
+
+    def __init__(self, inner: logging.Formatter, redact: Redaction) -> None:
+        super().__init__()
+        self._inner = inner
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(self._inner.format(record))
+
+
+class _TextFormatter(logging.Formatter):
+    """``LEVEL name key=value …`` for people."""
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        pairs = " ".join(f"{key}={value!r}" if " " in str(value) else f"{key}={value}" for key, value in fields.items())
+        return f"{line} {pairs}" if pairs else line
+
+
+def _build_json_formatter() -> logging.Formatter:
+    from pythonjsonlogger.json import JsonFormatter  # noqa: PLC0415 - loaded only where JSON lines are asked for
+
+    class EventFormatter(JsonFormatter):
+        """One JSON object a line: time, level, event, then the event's own fields."""
+
+        def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
+            fields = log_data.pop("fields", {})
+            return {**log_data, **fields}
+
+    return EventFormatter(
+        "%(asctime)s %(levelname)s %(name)s %(message)s",
+        rename_fields={"asctime": "time", "levelname": "level", "name": "logger", "message": "event"},
+        json_ensure_ascii=False,
+    )
+
+
+class _LazyFormatter(logging.Formatter):
+    """Builds the JSON formatter with the first line, so that start-up does not pay for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inner: logging.Formatter | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        if self._inner is None:
+            self._inner = _build_json_formatter()
+        return self._inner.format(record)
+
+
+class _QuietHandler(logging.StreamHandler[Any]):
+    """A closed stderr is no reason to say more, or to stop."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        """Drop the line."""
+
+
+def build_record(
+    *,
+    level: str,
+    log_format: str,
+    stream: IO[str] | None = None,
+    redact: Redaction,
+) -> Record:
+    """Set logging up and answer the sink for events.
+
+    *log_format* is ``json`` or ``text``; *stream* defaults to stderr. ``debug`` shows the records of every library too.
+    """
+    handler = _QuietHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(_RedactedFormatter(_LazyFormatter() if log_format == "json" else _TextFormatter(), redact))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(capture=True)
+    number = getattr(logging, level.upper())
+    logging.getLogger().setLevel(number if level == "debug" else max(number, logging.WARNING))
+    logger = logging.getLogger(LOGGER)
+    logger.setLevel(number)
+
+    def record(event: Event) -> None:
+        logger.log(getattr(logging, event.level.upper()), event.name, extra={"fields": event.to_fields()})
+
+    return record

@@ -1,0 +1,35 @@
+"""Who this server is to its clients, on every transport, and how its faults and its clients reach the log."""
+
+from __future__ import annotations
+
+import traceback
+
+from colabhive_mcp import __version__
+from colabhive_mcp.protocol.revisions import Revision
+from colabhive_mcp.protocol.server import Client, Server, Toolbox
+from colabhive_mcp.telemetry.events import Failed, Record, SessionStarted
+
+INFO = {
+    "name": "colabhive-mcp",
+    "title": "ColabHive",
+    "version": __version__,
+    "description": "Models and tools of the ColabHive platform as MCP tools.",
+}
+INSTRUCTIONS = (
+    "Each tool is a model or a tool of the ColabHive platform; its description says what it costs, how long it takes "
+    "and what else it does. A call waits until the work is done. If one takes too long it names an invocation id: call "
+    "get_invocation_result with it later instead of calling the tool again, which would start and bill the work again."
+)
+
+
+def build_server(toolbox: Toolbox, *, transport: str, record: Record) -> Server:
+    """The protocol's server for one toolbox on *transport*."""
+
+    def report(error: Exception) -> None:
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
+        record(Failed(f"{type(error).__name__}: {error}", "".join(lines)))
+
+    def greet(client: Client, revision: Revision) -> None:
+        record(SessionStarted(client.name, client.version, revision.name, transport))
+
+    return Server(toolbox, info=INFO, instructions=INSTRUCTIONS, report=report, greet=greet)

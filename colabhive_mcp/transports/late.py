@@ -1,0 +1,38 @@
+"""A toolbox that is built when it is first needed: a client's handshake doesn't wait for what only its calls need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any
+
+from colabhive_mcp.protocol.server import Caller, Changed, KeepAlive, Listing, Progress, Toolbox, ToolResult
+
+
+class LateToolbox:
+    """Stands for the toolbox that *build* makes, once, on whichever thread asks first."""
+
+    def __init__(self, build: Callable[[], Toolbox]) -> None:
+        self._build = build
+        self._lock = Lock()
+        self._toolbox: Toolbox | None = None
+
+    def _load(self) -> Toolbox:
+        with self._lock:
+            if self._toolbox is None:
+                self._toolbox = self._build()
+            return self._toolbox
+
+    def list_tools(self, cursor: str | None, caller: Caller) -> Listing:
+        """As the toolbox does."""
+        return self._load().list_tools(cursor, caller)
+
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Any], caller: Caller
+    ) -> Iterator[Progress | KeepAlive | ToolResult]:
+        """As the toolbox does."""
+        return self._load().call_tool(name, arguments, caller)
+
+    def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
+        """As the toolbox does."""
+        return self._load().changes(caller)
