@@ -30,5 +30,5 @@ clean:
 
 .venv/ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable '.[test,lint]'
 	@touch $@

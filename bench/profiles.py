@@ -32,6 +32,7 @@ _WAITS = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
 _WAITING = {"lock.acquire", "RLock.acquire", "read", "poll.poll", "socket.recv_into", "socket.recv", "SimpleQueue.get"}
 _SHOWN = 25
 _RUNS = 300
+_PAUSE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +115,9 @@ def _profile_request(place: Place, upstream: Upstream, ask: Callable[[Session], 
         _to_median(ask, session)
         use = _read_use(session) - before
     with open_traced(place, upstream) as (session, tracing):
-        _to_median(ask, session)
+        _to_median(ask, session, pause=_PAUSE_SECONDS)
         tracing.take()
-        traced = _to_median(ask, session)
+        traced = _to_median(ask, session, pause=_PAUSE_SECONDS)
         rows = tracing.take()
     head = (
         f"a median request takes {alone:.2f} ms, for {use.cpu / _RUNS / 1e3:.0f} µs of CPU time in the bridge, whose "
@@ -127,9 +128,17 @@ def _profile_request(place: Place, upstream: Upstream, ask: Callable[[Session], 
     return f"{head}\n{_to_group_table(working)}\n\n{_to_function_table(rows)}"
 
 
-def _to_median(ask: Callable[[Session], float], session: Session) -> float:
-    """Milliseconds of a request, of many."""
-    return statistics.median(ask(session) for _ in range(_RUNS)) * 1e3
+def _to_median(ask: Callable[[Session], float], session: Session, *, pause: float = 0) -> float:
+    """Milliseconds of a request, of many.
+
+    With a pause the threads that are slow by being traced come to rest before the next request, instead of waiting for
+    each other.
+    """
+    taken = []
+    for _ in range(_RUNS):
+        taken.append(ask(session))
+        time.sleep(pause)
+    return statistics.median(taken) * 1e3
 
 
 def is_waiting(row: Row) -> bool:

@@ -55,7 +55,10 @@ def find_node(*, minimum: tuple[int, int] = (20, 0)) -> str:
     own = shutil.which("node")
     if own is not None and _node_version(own) >= minimum:
         return own
-    return str(prepare_toolchain(NODE) / "node_modules" / ".bin" / "node")
+    program = prepare_toolchain(NODE) / "node_modules" / ".bin" / "node"
+    if not program.exists():
+        raise ToolchainError("the package node brought no program: npm may be told to run no install scripts")
+    return str(program)
 
 
 def find_inspector_node() -> str:

@@ -11,6 +11,9 @@ import sys
 def main() -> None:
     """Run what the command line asks for and exit with its code."""
     if len(sys.argv) == 1:
+        from colabhive_mcp.cli.exits import leave_at_signals  # noqa: PLC0415 - before all that takes time
+
+        leave_at_signals()
         from colabhive_mcp.cli.server import run_alone  # noqa: PLC0415 - the way without click
 
         sys.exit(run_alone())

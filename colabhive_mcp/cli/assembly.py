@@ -7,12 +7,13 @@ imports `requests` before it is asked for.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
 from colabhive_mcp import __version__
-from colabhive_mcp.errors import ConfigError
+from colabhive_mcp.errors import BadAnswer, ConfigError, GatewayError, GatewayUnreachable, KeyRefused
 from colabhive_mcp.telemetry.logs import Redaction, build_record
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ def open_log(settings: Settings, *, quiet: bool = False) -> Iterator[Record]:
 
 @contextlib.contextmanager
 def _open_stream(path: str | None) -> Iterator[IO[str]]:
-    if path is None:
+    if path is None and sys.stderr is not None:
         yield sys.stderr
         return
     try:
-        stream = open(path, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115 - see below
+        stream = open(path or os.devnull, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115 - see below
     except OSError as error:
         raise ConfigError(f"log_file {path} cannot be written: {error.strerror}.") from error
     with stream:
@@ -82,3 +83,14 @@ def open_bridge(settings: Settings, record: Record) -> Iterator[Bridge]:
         yield bridge
     finally:
         bridge.close()
+
+
+@contextlib.contextmanager
+def expecting_manifest() -> Iterator[None]:
+    """Within, any answer of the gateway that is no manifest is a BadAnswer, whatever its status."""
+    try:
+        yield
+    except (GatewayUnreachable, KeyRefused, BadAnswer):
+        raise
+    except GatewayError as error:
+        raise BadAnswer(error.message) from error

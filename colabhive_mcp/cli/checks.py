@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from colabhive_mcp import __version__
+from colabhive_mcp.cli.clients import CLIENTS, render_config
 from colabhive_mcp.cli.options import ExplainedHelp, SettingsHelp, with_settings
 from colabhive_mcp.cli.terminal import clean, get_mark, print_table, to_time
 from colabhive_mcp.config import SETTINGS, Settings, public_value
@@ -53,13 +55,17 @@ def version_command() -> None:
 @click.command("config", cls=ExplainedHelp)
 @click.option("--check", is_flag=True, help="Only say whether a server could start with them.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--client", type=click.Choice(list(CLIENTS)), help="Print a client's configuration instead.")
 @with_settings("gateway", "manifest", "filters", "listing", "calls", "server", "logs")
-def config_command(settings: Settings, *, check: bool, as_json: bool) -> None:
+def config_command(settings: Settings, *, check: bool, as_json: bool, client: str | None) -> None:
     """Show each setting, its value and where it comes from.
 
     Each is a flag (--poll-interval 5), a variable (COLABHIVE_POLL_INTERVAL=5) and a key in config.toml
     (poll_interval = 5); a flag beats a variable, and a variable the file.
     """
+    if client is not None:
+        _print_client(client, settings)
+        return
     if check:
         settings.require_key()
     rows = [
@@ -71,6 +77,16 @@ def config_command(settings: Settings, *, check: bool, as_json: bool) -> None:
         click.echo("The settings are in order.")
     else:
         print_table(("setting", "value", "source"), [(row["name"], _say(row["value"]), row["source"]) for row in rows])
+
+
+def _print_client(client: str, settings: Settings) -> None:
+    """A configuration that starts this very installation, whatever the client's PATH."""
+    url = {"COLABHIVE_API_URL": settings.api_url} if settings.source("api_url") != "default" else {}
+    click.echo(render_config(client, [sys.executable, "-m", "colabhive_mcp"], url))
+    where = CLIENTS[client]
+    click.echo(
+        f"For {where.title}, into {where.file}. No key is in it; see the README for where it comes from.", err=True
+    )
 
 
 def _say(value: Any) -> str:

@@ -29,7 +29,8 @@ REVISION = "2025-11-25"
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 FILTERED = "notes-append"
-COLD_START_S = 2.0  # long enough to be seen
+COLD_START_S = 1.2  # long enough to be seen
+COUNT = 3
 SHOWN_TOOLS = 4
 WIDEST = 120  # of a line, also where the output is no terminal
 SETTINGS = {
@@ -166,12 +167,12 @@ def call_audio(demo: Demo) -> str:
 def call_cold(demo: Demo) -> str:
     """A job on a cold model: one call, and progress until it is done."""
     before = len(demo.peer.seen)
-    result = demo.call("slow-count", {"to": 5}, watch=True)
+    result = demo.call("slow-count", {"to": COUNT}, watch=True)
     demo.say_in(f"structuredContent: {_shorten(result.get('structuredContent'))}")
     messages = [message for message in demo.peer.seen[before:] if message.get("method") == "notifications/progress"]
     numbers = [message["params"]["progress"] for message in messages]
     expect(len(numbers) > 2 and numbers == sorted(set(numbers)), f"the progress was {numbers}")
-    expect(result.get("structuredContent") == {"counted": 5}, "it did not count to five")
+    expect(result.get("structuredContent") == {"counted": COUNT}, "it did not count to the end")
     return "a job that was started, polled and finished behind one call"
 
 
@@ -180,7 +181,7 @@ def cancel_call(demo: Demo) -> str:
     params = {"name": "slow-count", "arguments": {"to": 1000}, "_meta": {"progressToken": "cancelled"}}
     demo.say_out("tools/call", "slow-count(to=1000)")
     demo.cancelled = demo.peer.send("tools/call", params)
-    demo.show_progress(demo.peer.listen(lambda message: "counted" in str(message)))
+    demo.peer.listen(demo.show_progress, until=lambda message: "counted" in str(message))
     demo.say_out("notifications/cancelled", "the client has changed its mind")
     demo.peer.notify("notifications/cancelled", {"requestId": demo.cancelled, "reason": "the demo"})
     asked = time.perf_counter()

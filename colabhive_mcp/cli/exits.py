@@ -6,7 +6,9 @@ for. It must not import click: the stdio server starts without it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +22,19 @@ def run_guarded(run: Callable[[], int]) -> int:
     """What *run* answers, or the exit code of what it raised, told in one sentence."""
     try:
         code = run()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         return next(handle(error) for kind, handle in _HANDLERS if isinstance(error, kind))
     return code
+
+
+def leave_at_signals() -> None:
+    """From here on SIGINT and SIGTERM end the process at once and well: a client may have seen enough before the server
+    has started.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: os._exit(EXIT_OK))
 
 
 def warn(sentence: str) -> None:
@@ -38,18 +49,28 @@ def _fail(sentence: str, code: int) -> int:
 
 def _say(line: str) -> None:
     """One line on stderr; where there is none any more, nobody is left to tell."""
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        return
+    if sys.stderr is not None:  # print would take stdout for it
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _leave_pipe(error: Any) -> int:
-    """The reader of stdout has seen enough; Python's own flush at exit must not complain about it."""
+    """The reader of stdout has seen enough, which is no failure."""
+    _discard_output()
+    return EXIT_OK
+
+
+def _fail_outside(error: Any) -> int:
+    """The machine would not do what has to be done, in its own words."""
+    _discard_output()
+    return _fail(f"{error}.", EXIT_INTERNAL)
+
+
+def _discard_output() -> None:
+    """Python's own flush at exit must not complain about an output that takes nothing any more."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
-    return EXIT_OK
 
 
 def _fail_internally(error: Any) -> int:
@@ -81,6 +102,7 @@ _HANDLERS: tuple[tuple[type[BaseException], Callable[[Any], int]], ...] = (
     (BrokenPipeError, _leave_pipe),
     (ClientError, lambda error: _fail(error.message, EXIT_USAGE)),
     (BridgeError, lambda error: _fail(error.message, error.exit_code)),
+    (OSError, _fail_outside),
     (ImportError, lambda error: _fail(_say_import(error), EXIT_INTERNAL)),
     (Exception, _fail_internally),
 )

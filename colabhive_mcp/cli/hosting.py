@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
 from waitress.server import create_server
-from waitress.wasyncore import close_all
+from waitress.wasyncore import close_all, loop
 
 from colabhive_mcp.errors import ConfigError
 from colabhive_mcp.localgateway.app import build_app
@@ -71,7 +71,8 @@ class HostedGateway:
             self.store.close()
             raise
         self.address = f"http://{plan.shown_host}:{self._server.effective_port}"
-        self._thread = threading.Thread(target=self._server.run, name="gateway", daemon=True)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="gateway", daemon=True)
 
     def __enter__(self) -> Self:
         self._runtime.start()
@@ -81,14 +82,21 @@ class HostedGateway:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wake those who wait for a result, let the server's loop end, then close what it used."""
+        """Wake those who wait for a result and let them be answered, then end the loop, then close what it used."""
         self._runtime.close()
         if self._faults is not None:
             self._faults.clear()
-        self._server.trigger.pull_trigger(lambda: close_all(self._server._map))  # the loop's only way to end
-        self._thread.join()
         self._server.task_dispatcher.shutdown()
+        self._stopping.set()
+        self._server.pull_trigger()
+        self._thread.join()
+        close_all(self._server._map)
         self.store.close()
+
+    def _loop(self) -> None:
+        """waitress's own `run` ends only by an exception, which a thread cannot be given."""
+        while not self._stopping.is_set():
+            loop(timeout=1, use_poll=True, map=self._server._map, count=1)
 
     def wait(self) -> None:
         """Until the gateway ends by itself, which it does not: what a signal raises gets out of here."""

@@ -6,6 +6,7 @@ that it sees what any client sees.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import queue
@@ -80,12 +81,14 @@ class Peer:
             if listener is not None and "method" in message:
                 listener(message)
 
-    def listen(self, until: Callable[[Message], bool]) -> Message:
-        """The next message of which *until* is true; what comes before it is only seen."""
+    def listen(self, listener: Listener, *, until: Callable[[Message], bool]) -> None:
+        """Give each message to *listener*, up to and with the first of which *until* is true."""
         deadline = self._clock() + LIMIT_S
-        while not until(message := self._next(deadline)):
-            pass
-        return message
+        while True:
+            message = self._next(deadline)
+            listener(message)
+            if until(message):
+                return
 
     def close(self) -> tuple[int, float]:
         """End the server's input; answers its exit code and the seconds that it took to leave."""
@@ -120,13 +123,12 @@ class Peer:
 
     def _read(self) -> None:
         assert self._child.stdout is not None
-        for line in self._child.stdout:
-            self._messages.put(json.loads(line))
+        with contextlib.suppress(ValueError):  # what is no JSON ends the session
+            for line in self._child.stdout:
+                self._messages.put(json.loads(line))
         self._messages.put(None)
 
 
 def _close(pipe: Any) -> None:
-    try:
+    with contextlib.suppress(OSError):
         pipe.close()
-    except OSError:
-        return

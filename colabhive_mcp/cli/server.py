@@ -6,6 +6,7 @@ when its tools are first asked for, which is after the first answer.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -15,9 +16,9 @@ from typing import Any
 
 from colabhive_mcp import __version__
 from colabhive_mcp.cli.assembly import load_bridge, open_log
-from colabhive_mcp.cli.exits import run_guarded
+from colabhive_mcp.cli.exits import leave_at_signals, run_guarded
 from colabhive_mcp.config import Settings, load_settings
-from colabhive_mcp.errors import EXIT_OK
+from colabhive_mcp.errors import EXIT_OK, ConfigError
 from colabhive_mcp.protocol.revisions import Revision
 from colabhive_mcp.protocol.server import (
     Caller,
@@ -87,26 +88,35 @@ def run_alone() -> int:
 
 def run_server(settings: Settings) -> int:
     """Serve one client on stdin and stdout until it is done. Raises ConfigError where the server cannot start."""
+    leave_at_signals()
     settings.require_key()
-    if sys.stdin is not None and sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
         print(GREETING, file=sys.stderr)
+    descriptors = _claim_descriptors()  # before anything is loaded that may print
     with open_log(settings) as record:
         for sentence in settings.warnings:
             record(Warned(sentence))
-        build_stdio(settings, record).run()
+        build_stdio(settings, record, descriptors).run()
         _leave()
     return EXIT_OK
 
 
-def build_stdio(settings: Settings, record: Record) -> StdioServer:
-    """The server on this process's own stdin and stdout, which are its alone from then on."""
+def build_stdio(settings: Settings, record: Record, descriptors: tuple[int, int]) -> StdioServer:
+    """The server on *descriptors*, which are its alone."""
     options = Options(
         workers=settings.workers,
         drain_timeout=settings.drain_timeout,
         max_line=settings.max_message_bytes,
         log_frames=settings.log_jsonrpc,
     )
-    return StdioServer(build_server(settings, record), options, record=record, descriptors=claim_descriptors())
+    return StdioServer(build_server(settings, record), options, record=record, descriptors=descriptors)
+
+
+def _claim_descriptors() -> tuple[int, int]:
+    try:
+        return claim_descriptors()
+    except OSError as error:
+        raise ConfigError("Standard input and output must be open: a client talks to this server there.") from error
 
 
 def build_server(settings: Settings, record: Record) -> Server:
@@ -125,5 +135,6 @@ def build_server(settings: Settings, record: Record) -> Server:
 
 def _leave() -> None:
     """End here and now: threads that wait for the gateway must not delay it, nor write into a dying interpreter."""
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody may read it, or it was never open
+        sys.stderr.flush()
     os._exit(EXIT_OK)

@@ -55,9 +55,14 @@ def to_time(seconds: float) -> str:
 
 def get_width(stream: TextIO | None = None) -> int:
     """The columns that a line may have."""
-    if not (stream or sys.stdout).isatty():
+    if not is_terminal(stream or sys.stdout):
         return PIPE_WIDTH
     return max(LEAST_WIDTH, shutil.get_terminal_size().columns)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody looks at *stream*, which is None where it was closed from the start."""
+    return stream is not None and stream.isatty()
 
 
 def measure(text: str) -> int:
@@ -120,8 +125,8 @@ def get_mark(*, good: bool | None) -> str:
 def can_print(text: str) -> bool:
     """Whether stdout can show *text*."""
     try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
+        text.encode(sys.stdout.encoding)
+    except (UnicodeEncodeError, LookupError, AttributeError, TypeError):  # or stdout is closed, or not a text stream
         return False
     return True
 
@@ -133,7 +138,7 @@ class ProgressBar:
         self._stream = stream or sys.stderr
         self._label = label
         self._steps = 0
-        self._shown = self._stream.isatty()
+        self._shown = is_terminal(self._stream)
 
     def __enter__(self) -> Self:
         self.show("")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from colabhive_mcp.cli.assembly import open_bridge, open_log
+from colabhive_mcp.cli.assembly import expecting_manifest, open_bridge, open_log
 from colabhive_mcp.cli.options import SettingsHelp, with_settings
 from colabhive_mcp.cli.results import Files, to_json, to_text
-from colabhive_mcp.cli.terminal import ProgressBar, clean, clean_lines, print_table
-from colabhive_mcp.errors import EXIT_OK, EXIT_TOOL_FAILED, ConfigError
+from colabhive_mcp.cli.terminal import ProgressBar, clean, clean_lines, is_terminal, print_table
+from colabhive_mcp.errors import EXIT_OK, EXIT_TOOL_FAILED
 from colabhive_mcp.protocol.revisions import REVISIONS, SUPPORTED
 from colabhive_mcp.protocol.server import Caller, Progress, ToolResult
 
@@ -37,7 +37,8 @@ UNSTATED = "-"
 def tools_command(settings: Settings, *, as_json: bool, why: bool) -> None:
     """List the tools that a client would see."""
     with open_log(settings, quiet=True) as record, open_bridge(settings, record) as bridge:
-        inventory = bridge.inventory()
+        with expecting_manifest():
+            inventory = bridge.inventory()
         hidden = dict(_list_hidden(inventory))
     tools = [tool for slug, tool in inventory.offered.items() if slug not in hidden]
     if as_json:
@@ -94,7 +95,7 @@ def call_command(
     arguments = {**_load_object(source), **_parse_pairs(pairs)}
     if settings.source("max_result_bytes") == "default":
         settings = replace(settings, max_result_bytes=settings.max_response_bytes)  # a pipe takes what a model cannot
-    with open_log(settings, quiet=True) as record, open_bridge(settings, record) as bridge:
+    with open_log(settings, quiet=True) as record, open_bridge(settings, record) as bridge, expecting_manifest():
         body = _call(bridge, slug, arguments)
     files = Files(save, slug) if save is not None else None
     failed = bool(body.get("isError"))
@@ -103,12 +104,12 @@ def call_command(
     else:
         text = to_text(body, files)
         stream = sys.stderr if failed else sys.stdout
-        click.echo(clean_lines(text) if stream.isatty() else text, file=stream)
+        click.echo(clean_lines(text) if is_terminal(stream) else text, file=stream)
     return EXIT_TOOL_FAILED if failed else EXIT_OK
 
 
 def _call(bridge: Bridge, slug: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The body of the result, with its progress on a terminal."""
+    """The body of the result, with its progress on a terminal. A failure of the call itself is a result, too."""
     caller = Caller(NEWEST, None, Event(), progress=True)
     message = ""
     with ProgressBar(clean(slug)) as bar:
@@ -158,4 +159,5 @@ def _read_source(source: str) -> str:
         with open(source[1:], encoding="utf-8-sig") as stream:
             return stream.read()
     except OSError as error:
-        raise ConfigError(f"--json: {source[1:]} cannot be read: {error.strerror}.") from error
+        words = f"{source[1:]} cannot be read: {error.strerror}."
+        raise click.BadParameter(words, param_hint="--json") from error

@@ -14,12 +14,11 @@ from threading import Event
 from typing import Any
 
 from colabhive_mcp.bridge import Bridge
-from colabhive_mcp.cli.assembly import build_client, open_log
+from colabhive_mcp.cli.assembly import build_client, expecting_manifest, open_log
 from colabhive_mcp.cli.terminal import to_size
 from colabhive_mcp.config import Settings
 from colabhive_mcp.errors import (
     EXIT_OK,
-    BadAnswer,
     BridgeError,
     ConfigError,
     GatewayError,
@@ -83,12 +82,8 @@ class Trial:
     def check_manifest(self) -> str:
         """There is a manifest; whatever else the gateway answers is none."""
         self._bridge = Bridge(self._settings, self._client, record=self._note)
-        try:
+        with expecting_manifest():
             manifest = self._bridge.inventory().manifest
-        except (GatewayUnreachable, KeyRefused, BadAnswer):
-            raise
-        except GatewayError as error:
-            raise BadAnswer(error.message) from error
         size = f", {to_size(self._fetched.bytes)}" if self._fetched else ""
         return f"{len(manifest.tools)} tools{size}" + (
             f"; {len(manifest.left_out)} entries are unusable" if manifest.left_out else ""

@@ -17,7 +17,7 @@ from colabhive_mcp.gateway.plaintext import Redact, describe_page, is_page
 
 _BOM = b"\xef\xbb\xbf"
 _SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
-_OVERFLOWS = (b"e000", b"e+000", b"0" * 309)  # only a number written so can be more than a double holds
+_OVERFLOWS = (b"e000", b"e+000", b"0" * 309)  # only a number written so can be more than a double, or int(), takes
 _HINT = "check the setting `api_url`, and whether a proxy or a login page stands in between."
 
 Note = Callable[[str], None]
@@ -78,10 +78,6 @@ def parse_json(text: str, *, body: bytes) -> Any:
     """
     try:
         return _pick_decoder(body).decode(text)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        return _CAREFUL.decode(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 

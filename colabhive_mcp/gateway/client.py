@@ -36,7 +36,7 @@ __all__ = ["Cancel", "GatewayClient", "ManifestAnswer", "Options"]
 
 KEPT_CONNECTIONS = 64
 
-_CHUNK = 65536
+_PIECE = 65536
 _MAX_ERROR_BYTES = 262144  # of an error's body, whose words are cut far below
 _SHORTEST = 0.001  # seconds; a time-out has to be more than 0
 
@@ -199,14 +199,15 @@ class GatewayClient:
         )
 
     def _read(self, response: BaseHTTPResponse, limits: _Limits) -> bytes:
-        """A good answer's decoded body, bounded in size and time."""
+        """A good answer's decoded body, bounded in size and time: piece by piece, as they come."""
         body = bytearray()
-        for chunk in response.stream(_CHUNK, decode_content=True):
-            body += chunk
+        while piece := response.read1(_PIECE, decode_content=True):
+            if body:
+                self._check(limits)
+            body += piece
             if len(body) > limits.bytes:
                 allowed = f"the {self._options.max_response_bytes} bytes that the setting `max_response_bytes` allows"
                 raise BadAnswer(f"{self._host} answered with more than {allowed}.", status=response.status)
-            self._check(limits)
         if not body and _is_open_ended(response):
             raise IncompleteRead(0, 1)
         return bytes(body)

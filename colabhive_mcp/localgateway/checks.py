@@ -5,6 +5,7 @@ it does not know, or that is malformed, asks for nothing. Must not know HTTP.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import ge, le
 from typing import Any
 
 from colabhive_mcp.localgateway.wire import to_fault
@@ -27,14 +28,28 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "null": lambda value: value is None,
 }
+
+
+def _to_number(value: Any) -> Any:
+    return value if _is_number(value) else None
+
+
+def _to_items(value: Any) -> Any:
+    return len(value) if isinstance(value, list) else None
+
+
+def _to_characters(value: Any) -> Any:
+    return len(value) if isinstance(value, str) else None
+
+
 BOUNDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], bool], str]] = {
-    # keyword -> what of the value is compared (None: the keyword does not apply), what holds, how it is said
-    "minimum": (lambda value: value if _is_number(value) else None, lambda a, b: a >= b, "greater than or equal to"),
-    "maximum": (lambda value: value if _is_number(value) else None, lambda a, b: a <= b, "less than or equal to"),
-    "minItems": (lambda value: len(value) if isinstance(value, list) else None, lambda a, b: a >= b, "at least long:"),
-    "maxItems": (lambda value: len(value) if isinstance(value, list) else None, lambda a, b: a <= b, "at most long:"),
-    "minLength": (lambda value: len(value) if isinstance(value, str) else None, lambda a, b: a >= b, "at least long:"),
-    "maxLength": (lambda value: len(value) if isinstance(value, str) else None, lambda a, b: a <= b, "at most long:"),
+    # keyword -> what of the value is measured (None: the keyword does not apply), what has to hold, how it is said
+    "minimum": (_to_number, ge, "be at least {}"),
+    "maximum": (_to_number, le, "be at most {}"),
+    "minItems": (_to_items, ge, "have at least {} items"),
+    "maxItems": (_to_items, le, "have at most {} items"),
+    "minLength": (_to_characters, ge, "have at least {} characters"),
+    "maxLength": (_to_characters, le, "have at most {} characters"),
 }
 
 
@@ -78,7 +93,7 @@ def _check_bounds(schema: Mapping[str, Any], value: Any, loc: tuple[str | int, .
     for keyword, (measure, holds, words) in BOUNDS.items():
         bound, measured = schema.get(keyword), measure(value)
         if _is_number(bound) and measured is not None and not holds(measured, bound):
-            yield to_fault(f"Input should be {words} {bound}", *loc, kind="out_of_bounds")
+            yield to_fault("Input should " + words.format(bound), *loc, kind="out_of_bounds")
 
 
 def _is_of_type(names: Any, value: Any) -> bool:

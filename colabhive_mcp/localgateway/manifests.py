@@ -52,6 +52,8 @@ ROW_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {  # what the gateway
     "action": (lambda value: value is None or isinstance(value, str), "the name of an action"),
     "cold_start_s": (lambda value: isinstance(value, int | float) and value >= 0, "seconds"),
     "keep_warm_s": (lambda value: isinstance(value, int | float) and value >= 0, "seconds"),
+    "deprecated_at": (lambda value: isinstance(value, str), "an RFC 3339 time"),
+    "replaced_by": (lambda value: isinstance(value, str), "a slug"),
     "extra": (lambda value: isinstance(value, dict), "an object"),
 }
 KIND_JOINS: dict[str, dict[str, Any]] = {  # what an endpoint has to be joined to, to be of a kind
@@ -119,7 +121,9 @@ def to_joins(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_entry(entry: Mapping[str, Any]) -> None:
-    if unknown := sorted(key for key in set(entry) - KEYS if key not in JOINED or entry[key] is not None):
+    if derived := sorted(key for key in JOINED if entry.get(key) is not None):
+        raise ValueError(f"{', '.join(derived)}: derived from training_job, deprecated_at and replaced_by")
+    if unknown := sorted(set(entry) - KEYS - JOINED):
         raise ValueError(f"unknown keys {', '.join(unknown)}: a field beyond the contract goes into 'extra'")
     for key, (fits, words) in ROW_CHECKS.items():
         if (key in entry or key == "name") and not fits(entry.get(key)):

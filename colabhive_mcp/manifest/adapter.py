@@ -1,5 +1,4 @@
-"""A tool of the manifest as an MCP tool definition, shaped for a revision and for the form of schemas that was asked
-for.
+"""A tool of the manifest as an MCP tool definition, shaped for a revision and for the form of schemas asked for.
 
 Pure: it renders what the manifest says in MCP's words, and adds nothing to it.
 """
@@ -10,14 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from colabhive_mcp.manifest.client_form import is_object_schema, to_exact_input, to_input_form, to_output_form
 from colabhive_mcp.manifest.model import Tool
-from colabhive_mcp.manifest.schemas import (
-    UnusableSchema,
-    is_object_schema,
-    to_exact_input,
-    to_input_form,
-    to_output_form,
-)
 from colabhive_mcp.protocol.messages import dump_json
 from colabhive_mcp.protocol.revisions import Revision
 
@@ -135,7 +128,7 @@ def _describe(manifest: Mapping[str, Any], notes: tuple[str, ...]) -> str:
 
 def _say_deprecation(manifest: Mapping[str, Any]) -> str | None:
     deprecation = manifest.get("deprecation")
-    if not isinstance(deprecation, dict):
+    if not isinstance(deprecation, dict) or not deprecation:
         return None
     when, instead = deprecation.get("deprecatedAt"), deprecation.get("replacedBy")
     since = f" since {when[:10]}" if isinstance(when, str) else ""
@@ -144,9 +137,9 @@ def _say_deprecation(manifest: Mapping[str, Any]) -> str | None:
 
 
 def _say_effects(value: Any) -> str | None:
-    if not isinstance(value, list):
+    if not isinstance(value, list) or not all(isinstance(effect, str) for effect in value):
         return None
-    return ", ".join(filter(lambda effect: isinstance(effect, str), value)) or "none"
+    return ", ".join(value) or "none"
 
 
 def _say_label(labels: Mapping[str, str]) -> Callable[[Any], str | None]:
@@ -173,6 +166,3 @@ def _collect_meta(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(examples, list) and examples and len(dump_json(examples)) <= MAX_EXAMPLES_BYTES:
         meta["examples"] = examples
     return meta
-
-
-__all__ = ["META_KEY", "Definition", "UnusableSchema", "build_definition", "shape_output"]

@@ -7,13 +7,13 @@ checked elsewhere, against the original.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES, UnusableSchema
 from colabhive_mcp.manifest.document import Document, load_document
-from colabhive_mcp.manifest.keywords import to_key
 from colabhive_mcp.manifest.references import find_recursive
 from colabhive_mcp.manifest.rewriting import Form, Json, Style, Unbounded, overlay, to_limit, to_size, unite
 from colabhive_mcp.manifest.styles import INPUT, OUTPUT
@@ -109,7 +109,7 @@ def _are_objects(values: Sequence[Any]) -> bool:
 
 def _load_input(schema: Any) -> Document:
     document = load_document({} if schema is None or schema is True else schema)
-    for rules in document.spread([document.root])[0]:
+    for rules in document.together():
         types = rules.get("type", "object")
         if "object" not in ([types] if isinstance(types, str) else types):
             raise UnusableSchema(f"type {to_quoted(types)} is not what arguments are, an object")
@@ -237,13 +237,13 @@ def _unite_schemas(schemas: Sequence[Json]) -> Json:
     """One schema for a property that alternatives describe each in their way: a choice of values where they name
     values.
     """
-    distinct = list({to_key(schema): schema for schema in schemas}.values())
+    distinct = list({_to_key(schema): schema for schema in schemas}.values())
     if len(distinct) == 1:
         return distinct[0]
-    rests = {to_key(_without_values(schema)) for schema in distinct}
+    rests = {_to_key(_without_values(schema)) for schema in distinct}
     if len(rests) == 1 and all("const" in schema or "enum" in schema for schema in distinct):
         values = [value for schema in distinct for value in _to_values(schema)]
-        return {**_without_values(distinct[0]), "enum": list({to_key(value): value for value in values}.values())}
+        return {**_without_values(distinct[0]), "enum": list({_to_key(value): value for value in values}.values())}
     return {"anyOf": distinct}
 
 
@@ -273,3 +273,8 @@ def _say_branch(branch: Json, base: Json) -> str:
 
 def _to_code(name: str) -> str:
     return f"`{name[:SHOWN_LENGTH]}`"
+
+
+def _to_key(value: Any) -> str:
+    """A text that is the same for what is written the same, whatever the order of its members."""
+    return json.dumps(value, sort_keys=True)

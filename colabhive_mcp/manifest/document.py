@@ -69,37 +69,18 @@ class Document:
             if keyword in shapes and (parts := shapes[keyword].parts) is not None:
                 yield from (child for _, child in parts(value))
 
-    def find_members(self, name: str) -> tuple[list[Any], list[Any]]:
-        """What the root says of the member *name* of an object: what always holds, and what holds in some
-        alternative.
-        """
-        certain, alternatives = self.spread([self.root])
-        found = [member for rules in certain for member in _find_member(rules, name)]
-        possible = []
-        while alternatives and not found:
-            below, alternatives = self.spread(alternatives)
-            possible += [member for rules in below for member in _find_member(rules, name)]
-        return found, possible
-
-    def spread(self, schemas: Iterable[Any]) -> tuple[list[Mapping[str, Any]], list[Any]]:
-        """The rules of all that holds with each of *schemas* (references and ``allOf`` followed), and their
-        alternatives.
-        """
-        rules: list[Mapping[str, Any]] = []
-        alternatives: list[Any] = []
-        pending = list(schemas)
+    def together(self) -> Iterator[Mapping[str, Any]]:
+        """The rules of the root, and of all that holds with it: references and ``allOf`` followed."""
+        pending = [self.root]
         seen = set()
         while pending:
             schema = pending.pop(0)
             if type(schema) is dict and id(schema) not in seen:
                 seen.add(id(schema))
-                own = dict(self.rules(schema))
-                rules.append(own)
-                pending += [self.target(schema, keyword) for keyword in REFERENCES & own.keys()]
-                pending += own.get("allOf", ())
-                alternatives += [*own.get("anyOf", ()), *own.get("oneOf", ())]
-                alternatives += [own[keyword] for keyword in ("then", "else") if "if" in own and keyword in own]
-        return rules, alternatives
+                rules = dict(self.rules(schema))
+                yield rules
+                pending += [self.target(schema, keyword) for keyword in REFERENCES & rules.keys()]
+                pending += rules.get("allOf", ())
 
     def in_place(self, schema: Any) -> Iterator[Any]:
         """The schemas that are applied to the same value as *schema*, references followed."""
@@ -114,14 +95,6 @@ class Document:
                 yield value
             elif keyword in _IN_PLACE_MAPS:
                 yield from (each for each in value.values() if type(each) is not list)
-
-
-def _find_member(rules: Mapping[str, Any], name: str) -> Iterator[Any]:
-    """The schema of a member by its name, else the one of all others; patterns of names are not looked at."""
-    if name in rules.get("properties", ()):
-        yield rules["properties"][name]
-    elif "patternProperties" not in rules and type(rules.get("additionalProperties")) is dict:
-        yield rules["additionalProperties"]
 
 
 def load_document(schema: Any) -> Document:

@@ -83,7 +83,7 @@ def _parse_tool(slug: str, source: bytes, manifest: Mapping[str, Any]) -> Tool:
         source=source,
         kind=_text(manifest, "kind"),
         stability=_text(manifest, "stability"),
-        side_effects=tuple(filter(_is_text, effects)) if isinstance(effects, list) else None,
+        side_effects=tuple(effects) if isinstance(effects, list) and all(map(_is_text, effects)) else None,
         cost=_text(manifest, "costHint"),
         latency=_text(manifest, "latencyClass"),
         description=_text(manifest, "description"),

@@ -32,7 +32,7 @@ class Style:
     """How keywords are rewritten, and what is then done to each schema as a whole."""
 
     table: Mapping[str, Rewrite]
-    finish: Callable[[Json], None]
+    finish: Callable[[Form, Json], None]
 
 
 class Form:
@@ -47,6 +47,8 @@ class Form:
         self.defs: dict[str, Any] = {}
         self.depth = 0
         self.open: set[int] = set()
+        self.without_null: set[int] = set()
+        self.loosened = 0  # how many rules were not told; rewrites compare it before and after a subschema
         # Only a definition that is used twice can make the form larger than the original.
         self.growing = len(document.targets) > len(document.labels)
         self.room = to_limit(document) if self.growing else 0
@@ -58,7 +60,7 @@ class Form:
         if self.document.targets and not REFERENCES.isdisjoint(schema):
             return self._rewrite_reference(schema)
         written = self.rewrite_rules(schema, self.document.rules(schema))
-        self.style.finish(written)
+        self.style.finish(self, written)
         return written
 
     def rewrite_rules(self, schema: Mapping[str, Any], rules: Iterable[tuple[str, Any]]) -> Json:
@@ -79,10 +81,11 @@ class Form:
 
     def refer(self, target: Any) -> Json:
         """What stands for a reference to *target*: its content, or a reference to where the form will have it."""
+        if id(target) not in self.kept and target is not self.document.root:
+            return self._inline(target)
+        self.loosened += 1  # what is kept is rewritten later, so it has to be taken for told less
         if target is self.document.root:
             return {"$ref": "#"}
-        if id(target) not in self.kept:
-            return self._inline(target)
         name = self.names[id(target)]
         if name not in self.defs:
             self.defs[name] = {}
@@ -114,14 +117,14 @@ class Form:
         for keyword in REFERENCES & rules.keys():
             target = self.refer(self.document.target(schema, keyword))
             written = overlay(target, written) or self._nest(target, written)
-        self.style.finish(written)
+        self.style.finish(self, written)
         return written
 
     def _nest(self, lower: Json, upper: Json) -> Json:
         """Both as one schema where `overlay` cannot: side by side, but for what has to stay outermost."""
-        outer = {keyword: value for keyword, value in upper.items() if keyword in ANNOTATIONS or keyword in _OUTERMOST}
+        outer = {keyword: value for keyword, value in upper.items() if keyword in ANNOTATIONS or keyword == _OUTERMOST}
         inner = {keyword: value for keyword, value in upper.items() if keyword not in outer}
-        self.style.finish(inner)
+        self.style.finish(self, inner)
         return {**outer, "allOf": [lower, inner]}
 
 
@@ -143,18 +146,18 @@ def to_size(value: Any) -> int:
 # Keywords that mean something only with each other; every other one is a family of its own.
 _FAMILIES = {
     **dict.fromkeys(("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"), "properties"),
-    **dict.fromkeys(("items", "prefixItems", "unevaluatedItems"), "items"),
+    **dict.fromkeys(("items", "prefixItems"), "items"),
     **dict.fromkeys(("contains", "minContains", "maxContains"), "contains"),
     **dict.fromkeys(("if", "then", "else"), "if"),
 }
-_OUTERMOST = ("unevaluatedProperties", "unevaluatedItems")  # these ask about all that stands beside them
+_OUTERMOST = "unevaluatedProperties"  # asks about all that stands beside it
 
 
 def overlay(lower: Json, upper: Json) -> Json | None:
-    """Both as one schema that admits no less, the annotations of *upper* winning; None where their rules clash."""
-    rules = {keyword for keyword in upper if keyword not in ANNOTATIONS and lower.get(keyword) != upper[keyword]}
-    families = {_FAMILIES.get(keyword, keyword) for keyword in rules - {"required"}}
-    if not families.isdisjoint(_FAMILIES.get(keyword, keyword) for keyword in lower.keys() - ANNOTATIONS):
+    """Both as one schema that means the same, the annotations of *upper* winning; None where their rules clash."""
+    harmless = ANNOTATIONS | {"required"} | ({"type"} if lower.get("type") == upper.get("type") else set())
+    families = {_FAMILIES.get(keyword, keyword) for keyword in lower if keyword not in harmless}
+    if _OUTERMOST in lower or any(_FAMILIES.get(keyword, keyword) in families for keyword in upper):
         return None
     joined = {**lower, **upper}
     if "required" in lower and "required" in upper:

@@ -1,7 +1,7 @@
 """What clients refuse, as two tables: each keyword that is rewritten in a client's form, how, and why.
 
 What goes in may be told in fewer words, as long as every valid call that a model would make is still allowed. What
-comes out may only be loosened, since clients check results against it. Both write older dialects as 2020-12, which
+comes out may only be loosened, since clients check results against it; what refuses by what it accepts is told whole or not at all. Both write older dialects as 2020-12, which
 clients assume.
 """
 
@@ -17,6 +17,13 @@ Schema = Mapping[str, Any]
 
 
 def _drop(form: Form, value: Any, schema: Schema) -> Json:
+    """For what is no rule about values."""
+    return {}
+
+
+def _forgo(form: Form, value: Any, schema: Schema) -> Json:
+    """For a rule that is not told."""
+    form.loosened += 1
     return {}
 
 
@@ -37,10 +44,46 @@ def _rewrite_map(keyword: str) -> Rewrite:
     return lambda form, value, schema: {keyword: {name: form.rewrite(each) for name, each in value.items()}}
 
 
+def _rewrite_not(form: Form, unwanted: Any, schema: Schema) -> Json:
+    """Where less is told of what is unwanted, more would be refused."""
+    before = form.loosened
+    written = form.rewrite(unwanted)
+    return {"not": written} if form.loosened == before else {}
+
+
+def _rewrite_one_of(form: Form, schemas: Any, schema: Schema) -> Json:
+    """Where less is told of the alternatives, two of them may fit."""
+    before = form.loosened
+    written = [form.rewrite(each) for each in schemas]
+    if form.loosened == before:
+        return {"oneOf": written}
+    return {} if "anyOf" in schema else {"anyOf": written}
+
+
+def _rewrite_if(form: Form, condition: Any, schema: Schema) -> Json:
+    """Where less is told of the condition, it would hold too often."""
+    before = form.loosened
+    written = {"if": form.rewrite(condition)}
+    if form.loosened > before:
+        return {}
+    return written | {keyword: form.rewrite(schema[keyword]) for keyword in ("then", "else") if keyword in schema}
+
+
+def _rewrite_contains(form: Form, wanted: Any, schema: Schema) -> Json:
+    """Where less is told of what is wanted, too many items may fit."""
+    if schema.get("minContains") == 0:  # a client of draft-07 does not know it, and would want one
+        return _forgo(form, wanted, schema)
+    before = form.loosened
+    written = {"contains": form.rewrite(wanted), **_take(schema, ("minContains", "maxContains"))}
+    if form.loosened > before:
+        written.pop("maxContains", None)
+    return written
+
+
 def _rewrite_items(form: Form, items: Any, schema: Schema) -> Json:
     if type(items) is list:
         return {"prefixItems": [form.rewrite(each) for each in items]}
-    return {} if "prefixItems" in schema else {"items": form.rewrite(items)}
+    return _forgo(form, items, schema) if "prefixItems" in schema else {"items": form.rewrite(items)}
 
 
 def _rewrite_limit(keyword: str, exclusive: str) -> Rewrite:
@@ -59,11 +102,13 @@ def _rewrite_dependencies(form: Form, needs: Any, schema: Schema) -> Json:
 
 
 def _rewrite_pattern(form: Form, source: Any, schema: Schema) -> Json:
-    return {"pattern": source} if is_portable(source) else {}
+    return {"pattern": source} if is_portable(source) else _forgo(form, source, schema)
 
 
 def _rewrite_pattern_properties(form: Form, patterns: Any, schema: Schema) -> Json:
     kept = {source: form.rewrite(each) for source, each in patterns.items() if is_portable(source)}
+    if len(kept) < len(patterns):
+        form.loosened += 1
     return {"patternProperties": kept} if kept else {}
 
 
@@ -72,7 +117,8 @@ def _rewrite_other_properties(keyword: str) -> Rewrite:
     rewrite = _rewrite_flag(keyword)
 
     def rewrite_known(form: Form, value: Any, schema: Schema) -> Mapping[str, Any]:
-        return rewrite(form, value, schema) if all(map(is_portable, schema.get("patternProperties", ()))) else {}
+        known = all(map(is_portable, schema.get("patternProperties", ())))
+        return (rewrite if known else _forgo)(form, value, schema)
 
     return rewrite_known
 
@@ -85,15 +131,22 @@ _BOTH: Mapping[str, Rewrite] = {
     # For authors, not for models.
     "$comment": _drop,
     # Subschemas.
-    **{keyword: _rewrite_one(keyword) for keyword in ("not", "if", "then", "else", "contains", "propertyNames")},
-    "contentSchema": _rewrite_one("contentSchema"),
-    **{keyword: _rewrite_list(keyword) for keyword in ("allOf", "anyOf", "oneOf", "prefixItems")},
+    **{keyword: _rewrite_one(keyword) for keyword in ("propertyNames", "contentSchema")},
+    **{keyword: _rewrite_list(keyword) for keyword in ("allOf", "anyOf", "prefixItems")},
     **{keyword: _rewrite_map(keyword) for keyword in ("properties", "dependentSchemas")},
-    "unevaluatedItems": _rewrite_flag("unevaluatedItems"),
+    # Subschemas that refuse a value by what they accept: to tell less of them would be to refuse more.
+    "not": _rewrite_not,
+    "oneOf": _rewrite_one_of,
+    "if": _rewrite_if,
+    **dict.fromkeys(("then", "else"), _drop),
+    "contains": _rewrite_contains,
+    **dict.fromkeys(("minContains", "maxContains"), _drop),
+    # Few clients know it, and it would see less of what is rewritten beside it.
+    "unevaluatedItems": _forgo,
     # A client of draft-07 knows no prefixItems, and would hold the first items to the rule of the others.
     "items": _rewrite_items,
     # Older dialects.
-    "additionalItems": _drop,
+    "additionalItems": _forgo,
     "dependencies": _rewrite_dependencies,
     "minimum": _rewrite_limit("minimum", "exclusiveMinimum"),
     "maximum": _rewrite_limit("maximum", "exclusiveMaximum"),
@@ -129,56 +182,71 @@ def _rewrite_properties(form: Form, properties: Any, schema: Schema) -> Json:
     required = schema.get("required", ())
     return {
         "properties": {
-            name: form.rewrite(each if name in required else without_null(each)) for name, each in properties.items()
+            name: form.rewrite(each) if name in required else _rewrite_optional(form, each)
+            for name, each in properties.items()
         }
     }
 
 
-def without_null(schema: Any) -> Any:
-    """The schema of an optional property without ``null`` in its list of types: to leave the property out says the
-    same.
-    """
+def _rewrite_optional(form: Form, schema: Any) -> Json:
+    """A property that may be left out; where it may also be null, only the former is told, since it says the same."""
     types = schema.get("type") if type(schema) is dict else None
     if type(types) is not list or "null" not in types or len(types) == 1:
-        return schema
-    told = {**schema, "type": [each for each in types if each != "null"]}
-    if any(each is not None for each in told.get("enum", ())):
-        told["enum"] = [each for each in told["enum"] if each is not None]
-    if told.get("default", ...) is None:
-        del told["default"]
-    return told
+        return form.rewrite(schema)
+    form.without_null.add(id(schema))
+    written = form.rewrite(schema)
+    form.without_null.discard(id(schema))
+    return written
+
+
+def _rewrite_type(form: Form, types: Any, schema: Schema) -> Json:
+    if id(schema) not in form.without_null:
+        return {"type": types}
+    form.loosened += 1  # a null is refused, and elsewhere that may let another value in
+    return {"type": [name for name in types if name != "null"]}
+
+
+def _rewrite_enum(form: Form, values: Any, schema: Schema) -> Json:
+    told = [value for value in values if value is not None] if id(schema) in form.without_null else values
+    return {"enum": told or values}
+
+
+def _rewrite_default(form: Form, value: Any, schema: Schema) -> Json:
+    return {} if value is None and id(schema) in form.without_null else {"default": value}
 
 
 def _rewrite_format(form: Form, name: Any, schema: Schema) -> Json:
     return {"format": name} if name in KNOWN_FORMATS else {}
 
 
-def _finish_input(written: Json) -> None:
+def _finish_input(form: Form, written: Json) -> None:
     types = written.get("type")
     if type(types) is list:
-        _split_types(written, types)
-    _complete_array(written)
+        _split_types(form, written, types)
+    _complete_array(form, written)
 
 
-def _split_types(written: Json, types: list[str]) -> None:
+def _split_types(form: Form, written: Json, types: list[str]) -> None:
     """One type in each schema: of several, each becomes an alternative with the keywords that speak of it."""
     del written["type"]
     if len(types) == 1:
         written["type"] = types[0]
-    elif "anyOf" not in written:  # else the alternatives that it has say enough
+    elif "anyOf" in written:  # the alternatives that it has say enough
+        form.loosened += 1
+    else:
         branches = [{"type": name, **_take(written, _OF_TYPES.get(name, ()))} for name in types]
         for keyword in {keyword for name in types for keyword in _OF_TYPES.get(name, ())}:
             written.pop(keyword, None)
         for branch in branches:
-            _complete_array(branch)
+            _complete_array(form, branch)
         written["anyOf"] = branches
 
 
-def _take(written: Json, keywords: tuple[str, ...]) -> Json:
+def _take(written: Schema, keywords: tuple[str, ...]) -> Json:
     return {keyword: written[keyword] for keyword in keywords if keyword in written}
 
 
-def _complete_array(written: Json) -> None:
+def _complete_array(form: Form, written: Json) -> None:
     if written.get("type") == "array" or "prefixItems" in written:
         written.setdefault("items", {})
 
@@ -186,8 +254,11 @@ def _complete_array(written: Json) -> None:
 INPUT = Style(
     {
         **_BOTH,
-        # To be told null where it may as well be absent confuses models, and some clients refuse a list of types.
+        # Some clients take only one type in each schema; null is the usual second one, and often says only "or absent".
         "properties": _rewrite_properties,
+        "type": _rewrite_type,
+        "enum": _rewrite_enum,
+        "default": _rewrite_default,
         # Some models refuse a format that they do not know.
         "format": _rewrite_format,
         # It asks the client to repeat an argument as an HTTP header, which nobody here reads.
@@ -200,11 +271,8 @@ INPUT = Style(
 
 
 def _rewrite_checked_pattern(form: Form, source: Any, schema: Schema) -> Json:
-    return {"pattern": source} if is_portable(source) and build_pattern(source).cost.base <= 1 else {}
-
-
-def _rewrite_contains(form: Form, wanted: Any, schema: Schema) -> Json:
-    return {} if schema.get("minContains") == 0 else {"contains": form.rewrite(wanted)}
+    enforced = is_portable(source) and build_pattern(source).cost.base <= 1
+    return {"pattern": source} if enforced else _forgo(form, source, schema)
 
 
 OUTPUT = Style(
@@ -216,8 +284,6 @@ OUTPUT = Style(
         "nullable": _drop,
         # What is not enforced here must not be promised there.
         "pattern": _rewrite_checked_pattern,
-        # A client of draft-07 knows no minContains, and would want one.
-        "contains": _rewrite_contains,
     },
     _complete_array,
 )

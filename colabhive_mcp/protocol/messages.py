@@ -168,6 +168,8 @@ def _to_message(value: Any) -> Incoming:
     method = value.get("method")
     if method is None and ("result" in value or "error" in value):
         return Answered()
+    if method is None:  # no request, so the id is none of a request's; it may be that of one in flight
+        return _malformed('"method" is missing')
     if not isinstance(method, str):
         return _malformed('"method" must be a string', known_id)
     params = value.get("params")

@@ -6,6 +6,7 @@ never stops the server: the line is dropped.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -17,8 +18,10 @@ from colabhive_mcp.telemetry.events import Event, Record
 LOGGER = "colabhive_mcp"
 LEVELS = ("debug", "info", "warning", "error")
 
-_KEY = re.compile(r"(?<![A-Za-z0-9])hive_[A-Za-z0-9_\-]+")
-_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*://)[^/@\s]+@", re.IGNORECASE)
+# Of what may stand before a key only two English words are let be: a letter can be the end of "\n" or "%3D".
+_KEY = re.compile(r"(?<!arc)(?<!bee)hive_[A-Za-z0-9_\-]+")
+_CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*://)[^/?#\s\"'<>]+@", re.IGNORECASE)
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.~\-]")
 _MARK = "[redacted]"
 _SECRET_PART = 6  # a run of a key this long is already too much to show
 
@@ -38,9 +41,16 @@ class Redaction:
 
 
 def _forms(secret: str) -> set[str]:
-    """The ways in which a secret can stand in a message: itself, its words, and as Python prints it."""
-    whole = {secret, secret.strip(), repr(secret)[1:-1]}
-    return {form for form in whole | set(secret.split()) if len(form) >= _SECRET_PART}
+    """The ways in which a secret can stand in a message: itself, its words, as Python, JSON or a URL hold it."""
+    words = {secret, secret.strip(), *secret.split()}
+    printed = {repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    quoted = {_NOT_PLAIN.sub(_percent_encode, word) for word in words}
+    return {form for form in words | printed | quoted if len(form) >= _SECRET_PART}
+
+
+def _percent_encode(match: re.Match[str]) -> str:
+    """As ``urllib.parse.quote`` does, which takes start-up longer to load than to do without."""
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace"))
 
 
 class _RedactedFormatter(logging.Formatter):
@@ -64,8 +74,14 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record)
         fields: dict[str, Any] = getattr(record, "fields", {})
-        pairs = " ".join(f"{key}={value!r}" if " " in str(value) else f"{key}={value}" for key, value in fields.items())
+        pairs = " ".join(f"{key}={_show(value)}" for key, value in fields.items())
         return f"{line} {pairs}" if pairs else line
+
+
+def _show(value: Any) -> str:
+    """A value as one word; quoted where it would read as several, or as another line of the log."""
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(value)
 
 
 def _build_json_formatter() -> logging.Formatter:
@@ -94,6 +110,7 @@ class _LazyFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if self._inner is None:
+            self._inner = _TextFormatter()  # for a warning that the import itself may bring
             self._inner = _build_json_formatter()
         return self._inner.format(record)
 

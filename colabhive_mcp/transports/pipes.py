@@ -25,7 +25,7 @@ def read_lines(descriptor: int, *, limit: int) -> Iterator[bytes | TooLong]:
     """
     parts: list[bytes] = []
     size = 0
-    while chunk := os.read(descriptor, CHUNK):
+    while chunk := _read(descriptor):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             yield from _finish(parts, end, size, limit)
@@ -38,6 +38,17 @@ def read_lines(descriptor: int, *, limit: int) -> Iterator[bytes | TooLong]:
     yield from _finish(parts, b"", size, limit)
 
 
+def _read(descriptor: int) -> bytes:
+    """The next bytes; none at the end of input, to which a connection that was reset has come too."""
+    while True:
+        try:
+            return os.read(descriptor, CHUNK)
+        except BlockingIOError:  # the client made the pipe non-blocking
+            select.select([descriptor], [], [])
+        except OSError:
+            return b""
+
+
 def _finish(parts: list[bytes], end: bytes, size: int, limit: int) -> Iterator[bytes | TooLong]:
     if size + len(end) > limit:
         yield TooLong()
@@ -45,6 +56,10 @@ def _finish(parts: list[bytes], end: bytes, size: int, limit: int) -> Iterator[b
     line = b"".join((*parts, end)).strip(b" \t\r\n")
     if line and line != b"\xef\xbb\xbf":
         yield line
+
+
+def _always() -> bool:
+    return True
 
 
 class LineWriter:
@@ -63,16 +78,19 @@ class LineWriter:
         self._posting = Condition()
         self._busy = False
 
-    def send(self, line: bytes) -> None:
-        """Write *line* and its end."""
+    def send(self, line: bytes, wanted: Callable[[], bool] = _always) -> bool:
+        """Write *line* and its end, if it is still *wanted* when its turn has come; answers whether it was written."""
         with self._lock:
-            if self._closed:
-                return
+            if self._closed or not wanted():
+                return False
             try:
                 self._write(line)
             except OSError:
                 self._closed = True
-                self._on_closed()
+            else:
+                return True
+        self._on_closed()
+        return False
 
     def post(self, line: bytes) -> None:
         """Have *line* written soon, after those posted before."""

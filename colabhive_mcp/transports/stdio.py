@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import Event, Lock
@@ -28,7 +29,6 @@ from colabhive_mcp.protocol.messages import (
     Outgoing,
     Request,
     RequestId,
-    Response,
     decode,
     encode,
 )
@@ -37,6 +37,7 @@ from colabhive_mcp.telemetry.events import Failed, FrameSeen, Record, Warned
 from colabhive_mcp.transports.pipes import LineWriter, TooLong, read_lines
 from colabhive_mcp.transports.workers import Lane
 
+LAST_WORDS = 0.1  # seconds to write what is there when the time for calls is over
 LISTERS = 2  # lists have threads of their own: they are answered while every worker waits
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -57,28 +58,41 @@ class _Stop(BaseException):
     """A signal ends the reading loop, wherever it is."""
 
 
-class Exchange:
-    """One request in flight, from its frame to its response."""
+Send = Callable[[bytes, Callable[[], bool]], object]  # a line, and whether it is still wanted when its turn has come
 
-    def __init__(self, request: Request, send: Callable[[bytes], None], done: Callable[[Exchange], None]) -> None:
+
+class Exchange:
+    """One request in flight, from its frame to its response: *respond* writes that, *notify* what comes before it.
+
+    Whether a message may still be written is decided when its turn has come. So nothing can come for a cancelled
+    request behind the answer to a ping that was sent after the cancellation.
+    """
+
+    def __init__(self, request: Request, *, notify: Send, respond: Send, done: Callable[[Exchange], None]) -> None:
         self.request = request
         self.cancel = Event()
-        self._send = send
+        self._notify = notify
+        self._respond = respond
         self._done = done
         self._open = True
         self._lock = Lock()
 
     def write(self, message: Outgoing, line: bytes) -> bool:
         """Write one message where it may still be written; answers whether the exchange goes on."""
-        last = isinstance(message, Response | ErrorResponse)
-        with self._lock:
-            if not self._open:
-                return False
-            self._open = not last
-        self._send(line)
-        if last:
+        if isinstance(message, Notification):
+            self._notify(line, self.is_open)
+            return self.is_open()
+        claimed = False
+
+        def claim() -> bool:
+            nonlocal claimed
+            claimed = self._shut()
+            return claimed
+
+        self._respond(line, claim)
+        if claimed:
             self._done(self)
-        return not last
+        return False
 
     def abandon(self) -> bool:
         """The client wants no answer any more; answers whether it could still be kept from it."""
@@ -87,26 +101,36 @@ class Exchange:
 
     def close(self) -> bool:
         """Nothing more is written; answers whether anything could have been."""
-        with self._lock:
-            was_open, self._open = self._open, False
+        was_open = self._shut()
         if was_open:
             self._done(self)
         return was_open
 
+    def is_open(self) -> bool:
+        """Whether anything may still be written."""
+        with self._lock:
+            return self._open
+
+    def _shut(self) -> bool:
+        with self._lock:
+            was_open, self._open = self._open, False
+        return was_open
+
 
 class _BatchReply:
-    """The responses to one batch, written as one array when the last is there."""
+    """The responses to one batch, given to *post* as one array when the last is there."""
 
-    def __init__(self, expected: int, send: Callable[[bytes], None]) -> None:
+    def __init__(self, expected: int, post: Callable[[bytes], None]) -> None:
         self._missing = expected
         self._lines: list[bytes] = []
-        self._send = send
+        self._post = post
         self._lock = Lock()
 
-    def add(self, line: bytes) -> None:
-        """Take one response; the exchange is counted by ``settle``."""
+    def add(self, line: bytes, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Take one response where it is *wanted*; the exchange is counted by ``settle``."""
         with self._lock:
-            self._lines.append(line)
+            if wanted():
+                self._lines.append(line)
 
     def settle(self) -> None:
         """One exchange of the batch has ended, answered or not."""
@@ -114,7 +138,7 @@ class _BatchReply:
             self._missing -= 1
             complete = self._missing == 0 and self._lines
         if complete:
-            self._send(b"[" + b",".join(self._lines) + b"]")
+            self._post(b"[" + b",".join(self._lines) + b"]")
 
 
 class StdioServer:
@@ -165,7 +189,7 @@ class StdioServer:
         if isinstance(frame, Batch):
             self._receive_batch(frame)
         else:
-            self._dispatch(frame, self._send, None)
+            self._dispatch(frame)
 
     def _receive_batch(self, batch: Batch) -> None:
         """A batch is served in the revision that has them; any other has one answer to it: that it is no request."""
@@ -174,42 +198,43 @@ class StdioServer:
             self._refuse(ErrorResponse(None, INVALID_REQUEST, "Invalid request: batches are not part of this revision"))
             return
         expected = sum(isinstance(message, Request | Malformed) for message in batch.messages)
-        reply = _BatchReply(expected, self._send)
+        reply = _BatchReply(expected, self._post)
         for message in batch.messages:
-            self._dispatch(message, reply.add, reply)
+            self._dispatch(message, reply)
 
-    def _dispatch(self, message: Incoming, send: Callable[[bytes], None], batch: _BatchReply | None) -> None:
+    def _dispatch(self, message: Incoming, batch: _BatchReply | None = None) -> None:
         match message:
+            case Request(request_id, "initialize") if batch is not None:
+                words = "Invalid request: initialize must not be part of a batch"
+                self._refuse(ErrorResponse(request_id, INVALID_REQUEST, words), batch)
             case Request():
-                self._accept(message, send, batch)
+                self._accept(message, batch)
             case Notification("notifications/cancelled", params):
                 self._cancel(params.get("requestId"))
             case Notification():
                 self._server.notice(message, self._session)
             case Malformed(error):
-                self._refuse(error, None if batch is None else send)
-                if batch is not None:
-                    batch.settle()
+                self._refuse(error, batch)
 
-    def _accept(self, request: Request, send: Callable[[bytes], None], batch: _BatchReply | None) -> None:
+    def _accept(self, request: Request, batch: _BatchReply | None) -> None:
         """Take a request: on a worker where it may wait, at once where it can't."""
         lane = self._lanes.get(request.method)
-        if lane is None:
-            exchange = Exchange(request, self._post if batch is None else send, lambda _: _settle(batch))
-            self._answer(exchange)
-            self._watch()
-            return
-        exchange = Exchange(request, send, lambda ended: self._forget(ended, batch))
+        respond = batch.add if batch is not None else self._post_wanted if lane is None else self._send
+        exchange = Exchange(request, notify=self._send, respond=respond, done=lambda ended: self._forget(ended, batch))
+        task = _Task(self._answer, exchange)
         with self._registry:
-            taken = request.id in self._in_flight
-            if not taken:
-                task = _Task(self._answer, exchange)
+            known = self._in_flight.get(request.id)
+            taken = known is not None and known[0].is_open()
+            if lane is not None and not taken:
                 self._in_flight[request.id] = (exchange, lane, task)
         if taken:
-            self._refuse(ErrorResponse(None, INVALID_REQUEST, f"Invalid request: id {request.id!r} is still in use"))
-            _settle(batch)
-            return
-        lane.submit(task)
+            words = f"Invalid request: id {request.id!r} is still in use"
+            self._refuse(ErrorResponse(None, INVALID_REQUEST, words), batch)
+        elif lane is not None:
+            lane.submit(task)
+        else:
+            task()
+            self._watch()
 
     def _answer(self, exchange: Exchange) -> None:
         """Write what the server answers, for as long as it may be written."""
@@ -232,11 +257,16 @@ class StdioServer:
             line = encode(message)
         return exchange.write(message, line)
 
-    def _refuse(self, error: ErrorResponse, send: Callable[[bytes], None] | None = None) -> None:
-        """Answer a frame that is no message."""
+    def _refuse(self, error: ErrorResponse, batch: _BatchReply | None = None) -> None:
+        """Answer what is no message, or none that can be taken."""
         revision = self._session.revision
         needs_id = revision is None or not revision.errors_without_id
-        (send or self._post)(encode(replace(error, id_required=needs_id)))
+        line = encode(replace(error, id_required=needs_id))
+        if batch is None:
+            self._post(line)
+        else:
+            batch.add(line)
+            batch.settle()
 
     def _cancel(self, request_id: Any) -> None:
         """Stop what is in flight under that id, of that very type; anything else is a notice that came too late."""
@@ -250,10 +280,13 @@ class StdioServer:
             lane.abandon(task)
 
     def _forget(self, exchange: Exchange, batch: _BatchReply | None) -> None:
+        if batch is not None:
+            batch.settle()  # first: at the end of input, what is no longer in flight has to be written
         with self._registry:
-            self._in_flight.pop(exchange.request.id, None)
+            known = self._in_flight.get(exchange.request.id)
+            if known is not None and known[0] is exchange:  # an id may be used again as soon as it is answered
+                del self._in_flight[exchange.request.id]
             self._registry.notify_all()
-        _settle(batch)
 
     def _watch(self) -> None:
         """Keep the tools fresh in the background, from the first answer on, and tell the session of changes."""
@@ -266,15 +299,17 @@ class StdioServer:
         try:
             for notice in self._server.notices(context):
                 if isinstance(notice, Notification):
-                    self._send(encode(notice))
+                    self._post(encode(notice))
         except Exception as error:  # a thread has nobody else to tell; calls and lists say for themselves what is wrong
             self._record(Failed(f"The tools are not watched for changes: {error}"))
 
     def _drain(self) -> None:
         """Give what is in flight its time to end and be written."""
+        end = time.monotonic() + self._options.drain_timeout
         with self._registry:
             self._registry.wait_for(lambda: not self._in_flight, self._options.drain_timeout)
-        self._writer.flush(self._options.drain_timeout)
+        self._abandon_all()
+        self._writer.flush(max(end - time.monotonic(), LAST_WORDS))
 
     def _abandon_all(self) -> None:
         self._stopping.set()
@@ -284,9 +319,13 @@ class StdioServer:
         if abandoned:
             self._record(Warned(f"Stopped with {abandoned} calls unfinished; their jobs may go on at the gateway"))
 
-    def _send(self, line: bytes) -> None:
-        self._show("out", line)
-        self._writer.send(line)
+    def _send(self, line: bytes, wanted: Callable[[], bool]) -> None:
+        if self._writer.send(line, wanted):
+            self._show("out", line)
+
+    def _post_wanted(self, line: bytes, wanted: Callable[[], bool]) -> None:
+        if wanted():
+            self._post(line)
 
     def _post(self, line: bytes) -> None:
         self._show("out", line)
@@ -308,24 +347,31 @@ class _Task:
         self._answer(self._exchange)
 
 
-def _settle(batch: _BatchReply | None) -> None:
-    if batch is not None:
-        batch.settle()
-
-
 def claim_descriptors() -> tuple[int, int]:
-    """Private duplicates of stdin and stdout for the protocol; what anything else prints goes to stderr."""
+    """Private duplicates of stdin and stdout for the protocol; what anything else prints goes to stderr.
+
+    Raises OSError where stdin or stdout is closed. A closed stderr is the null device from then on.
+    """
+    for number in (0, 1):
+        os.fstat(number)  # else a duplicate of one may take the number of the other
+    _open_stderr()
     private = os.dup(0), os.dup(1)
-    quiet = os.open(os.devnull, os.O_RDWR)
+    quiet = os.open(os.devnull, os.O_RDONLY)
     os.dup2(quiet, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # stderr is closed
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
     os.close(quiet)
+    os.dup2(2, 1)
     sys.stdout = sys.stderr
     return private
+
+
+def _open_stderr() -> None:
+    """Where stderr is closed, put the null device there, before its number is given to a file that is opened."""
+    try:
+        os.fstat(2)
+    except OSError:
+        os.open(os.devnull, os.O_WRONLY)  # it gets the lowest free number
+    if sys.stderr is None:  # it was closed when Python started
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 @contextlib.contextmanager

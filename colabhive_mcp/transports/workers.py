@@ -52,6 +52,7 @@ class Lane:
             with self._ready:
                 self._running.discard(task)
                 self._abandoned.discard(task)
+            del task  # and what it holds, which may be megabytes, while this thread waits for another
 
     def _take(self) -> Task | None:
         """The next task; None where this thread is one too many, since abandoned tasks came to their end."""

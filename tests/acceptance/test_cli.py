@@ -150,13 +150,6 @@ def test_call_save(run: Run, gateway: GatewayProcess, tmp_path: Path) -> None:
     assert (folder / "tone-1.wav").read_bytes().startswith(b"RIFF")
 
 
-def test_call_without_save(run: Run, gateway: GatewayProcess) -> None:
-    """Without a folder an image is named, not printed."""
-    ran = run("call", "sparkline", "--arg", "values=[1,2]", gateway=gateway)
-    assert "image/png" in ran.stdout
-    assert "--save DIR" in ran.stdout
-
-
 def test_call_failing(run: Run, gateway: GatewayProcess) -> None:
     """A tool that answers with an error is exit code 1; its words go to stderr, or into the JSON."""
     ran = run("call", "text-stats", "--arg", "texts=1", gateway=gateway)
@@ -184,7 +177,7 @@ def test_call_of_no_tool(run: Run, gateway: GatewayProcess, slug: str, words: st
 
 
 @pytest.mark.parametrize("line", [("tools",), ("call", "echo", "--arg", "text=x"), ("test",)], ids=" ".join)
-@pytest.mark.parametrize("case", ["unreachable", "refused", "no manifest", "no key"])
+@pytest.mark.parametrize("case", ["unreachable", "refused", "no manifest", "no such path"])
 def test_exit_codes(run: Run, gateway: GatewayProcess, line: tuple[str, ...], case: str) -> None:
     """Each cause has its exit code and one sentence, the same for every command."""
     settings, code = {
@@ -194,10 +187,10 @@ def test_exit_codes(run: Run, gateway: GatewayProcess, line: tuple[str, ...], ca
         ),
         "refused": ({"api_key": "hive_wrong_wrong_wrong"}, 77),
         "no manifest": ({}, 76),
-        "no key": ({"api_key": " "}, 78),
+        "no such path": ({}, 76),
     }[case]
-    if case == "no manifest":
-        gateway.fault(path="*/mcp/manifest", **HTML)
+    if case.startswith("no "):
+        gateway.fault(path="*/mcp/manifest", **{**HTML, "status": 200 if case == "no manifest" else 404})
     ran = run(*line, gateway=gateway, **settings)
     assert ran.returncode == code
     assert "Traceback" not in ran.stderr
@@ -218,7 +211,7 @@ def test_test(run: Run, gateway: GatewayProcess) -> None:
 @pytest.mark.parametrize(
     ("settings", "failing"),
     [
-        ({"workers": "0"}, "settings"),
+        ({"api_key": " "}, "settings"),
         ({"api_url": "http://127.0.0.1:9", "connect_timeout": "0.3", "http_timeout": "0.3"}, "gateway"),
         ({"api_key": "hive_other_key_here"}, "key"),
         ({"allow_tools": "nothing"}, "tools"),

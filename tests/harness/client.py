@@ -90,9 +90,13 @@ class StdioClient:
 
     def send(self, message: Any) -> None:
         """Write one message."""
-        if isinstance(message, dict) and "method" in message and "id" in message:
-            self._methods[_key(message["id"])] = message["method"]
+        self.note(message)
         self.send_raw(json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+
+    def note(self, message: Any) -> None:
+        """Remember which method a request is of, to know what its response has to be."""
+        if isinstance(message, dict) and isinstance(message.get("method"), str) and "id" in message:
+            self._methods[_key(message["id"])] = message["method"]
 
     def request(self, method: str, params: Mapping[str, Any] | None = None, *, request_id: Any = None) -> Any:
         """Send a request and answer its id at once."""

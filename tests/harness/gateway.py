@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from colabhive_mcp.localgateway.store import Store
 
@@ -88,6 +88,13 @@ class GatewayProcess:
         answer = self.ask("GET", "/_faults/requests")
         requests = answer["requests"] if isinstance(answer, dict) else answer
         return [each for each in requests if fragment in each["path"]]
+
+    def wait_seen(self, path: str, *, at_least: int = 1, timeout: float = 15.0) -> list[dict[str, Any]]:
+        """The requests whose path matches the glob *path*, as soon as there are *at_least* so many."""
+        query = urlencode({"path": path, "at_least": at_least, "timeout": timeout})
+        seen: list[dict[str, Any]] = self.ask("GET", f"/_faults/requests?{query}")
+        assert len(seen) >= at_least, f"{path} was asked for {len(seen)} times within {timeout} s"
+        return seen
 
     def register(self, *manifests: Mapping[str, Any]) -> None:
         """Add or change endpoints, as an author would: in the database, which is the only source of truth."""

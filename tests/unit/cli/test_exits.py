@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -89,3 +90,19 @@ def test_closed_pipe_is_quiet() -> None:
         child.stdout.close()
         assert child.stderr.read() == b""
     assert child.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "words"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        ("> /dev/full", 70, "Error: [Errno 28] No space left on device.\n"),
+    ],
+)
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the device that is always full is Linux's")
+def test_outputs_that_take_nothing(redirection: str, code: int, words: str) -> None:
+    """A closed stream is no reason to fail, and a full disk is told in one sentence."""
+    command = f"{sys.executable} -m colabhive_mcp config {redirection}"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (code, words)

@@ -35,6 +35,9 @@ def test_session() -> None:
         assert peer.request("a", {"n": 2})["id"] == 2
         assert [message["method"] for message in heard] == ["notifications/x"]
         assert len(peer.seen) == 4
+        number = peer.send("a", {"n": 3})
+        peer.listen(heard.append, until=lambda message: message.get("id") == number)
+        assert heard[-1]["result"] == {"n": 3}
         assert peer.close()[0] == 0
 
 

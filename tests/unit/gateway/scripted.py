@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from http.client import HTTPMessage, parse_headers
 from typing import Any, Literal, Self
 
-After = Literal["keep", "close", "reset", "hold"]
+After = Literal["keep", "close", "reset", "hold", "drip"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What goes out for one request after *delay* seconds, and what then becomes of the connection.
 
-    ``keep`` it open, ``close`` it without notice, ``reset`` it, or ``hold`` it silently until the server stops.
+    ``keep`` it open, ``close`` it without notice, ``reset`` it, ``hold`` it silently until the server stops, or
+    ``drip`` single bytes until one of the two has had enough.
     """
 
     data: bytes = b""
@@ -136,6 +137,8 @@ class ScriptedServer:
             self.seen.append(request)
         self._stopping.wait(step.delay)
         channel.sendall(step.data)
+        while step.after == "drip" and not self._stopping.wait(0.02):
+            channel.sendall(b" ")
         if step.after == "hold":
             self._stopping.wait(30)
         if step.after == "reset":

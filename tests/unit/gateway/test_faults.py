@@ -5,14 +5,15 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
+from dataclasses import dataclass, replace
 
 import pytest
 
-from colabhive_mcp.errors import BadAnswer, GatewayError, GatewayUnreachable
+from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayError, GatewayUnreachable, KeyRefused
 from colabhive_mcp.gateway.faults import to_failure
 from colabhive_mcp.gateway.operations import OperationRequest
 from colabhive_mcp.gateway.retries import Safety
-from tests.unit.gateway.conftest import MakeBench
+from tests.unit.gateway.conftest import AMPLE, MakeBench, Time
 from tests.unit.gateway.scripted import HANG_UP, RESET, SILENCE, ScriptedServer, Step, answer
 
 POST = OperationRequest("POST", "/jobs", json={}, has_body=True)
@@ -71,6 +72,47 @@ def test_a_gateway_that_stops_within_its_answer(bench: MakeBench) -> None:
     stuck = Step(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "hold")
     with pytest.raises(GatewayUnreachable, match="did not answer in time"):
         bench(stuck, read_timeout=0.05).perform(POST)
+
+
+@pytest.mark.parametrize("step", [CUT, BAD_GZIP], ids=["cut", "bad gzip"])
+def test_a_status_counts_even_where_its_body_is_broken(bench: MakeBench, step: Step) -> None:
+    """A refusal whose words are lost is still that refusal."""
+    run = bench(replace(step, data=step.data.replace(b" 200 ", b" 401 ")))
+    with pytest.raises(KeyRefused, match="HTTP 401"):
+        run.invoke()
+    assert len(run.server.seen) == 1
+
+
+@dataclass
+class LateTime(Time):
+    """Time in which the call is over, or called off, once the answer has begun."""
+
+    calls: int = 0
+    ends: str = "late"
+
+    def clock(self) -> float:
+        """0, and from the third question on the deadline."""
+        self.calls += 1
+        return AMPLE if self.ends == "late" and self.calls > 2 else 0.0
+
+    def is_set(self) -> bool:
+        """False before the request is sent."""
+        return self.ends == "cancelled" and self.calls > 1
+
+
+@pytest.mark.parametrize(("ends", "kind"), [("late", GatewayUnreachable), ("cancelled", Cancelled)])
+def test_a_dripping_answer_ends_with_the_call(bench: MakeBench, ends: str, kind: type[Exception]) -> None:
+    """An answer that comes byte by byte, each in good time, is left when nobody waits for it any more."""
+    drip = Step(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", "drip")
+    run = bench(drip, time=LateTime(ends=ends))
+    with pytest.raises(kind):
+        run.perform(POST)
+    assert len(run.server.seen) == 1
+
+
+def test_an_answer_that_is_whole_counts_even_if_it_is_late(bench: MakeBench) -> None:
+    """What has arrived is not thrown away."""
+    assert bench(answer({"id": 1}), time=LateTime()).perform(POST) == {"id": 1}
 
 
 def test_a_refused_connection(bench: MakeBench) -> None:

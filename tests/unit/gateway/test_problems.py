@@ -157,11 +157,13 @@ def test_no_body_breaks_the_message(body: bytes) -> None:
     assert not {"Cc", "Cs", "Zl", "Zp"} & set(map(unicodedata.category, text))
 
 
-def test_long_words_are_cut_and_advice_is_kept() -> None:
+@pytest.mark.parametrize("length", [299, 300, 301, 600, 5000])
+def test_long_words_are_cut_and_advice_is_kept(length: int) -> None:
     """A long error leaves room for what to do."""
-    error = build_error({"detail": "x" * 10_000, "code": "c" * 10_000}, 401)
-    assert str(error).endswith("… Check the setting `api_key`.")
-    assert len(error.code or "") <= 100
+    error = build_error({"detail": "x" * length, "code": "c" * length}, 401)
+    quoted = "x" * length + "." if length <= 300 else "x" * 299 + "…"
+    assert str(error).endswith(f": {quoted} Check the setting `api_key`.")
+    assert len(error.code or "") == 100
 
 
 def test_keys_are_taken_out_before_words_are_cut() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from colabhive_mcp.localgateway.catalogue import seed
 from colabhive_mcp.localgateway.faults import Faults
 from colabhive_mcp.localgateway.runtime import Runtime
 from colabhive_mcp.localgateway.store import Store
+
+IN_MEMORY = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,14 @@ class Gateway:
     def __init__(self, path: Path, *, page_size: int | None = None, **options: Any) -> None:
         self.path = path
         self.store = Store(path)
-        seed(self.store)
         self.key = self.store.create_key()
         self.runtime = Runtime(self.store, **options)
         self.faults = Faults()
         app = build_app(self.store, self.runtime, faults=self.faults, page_size=page_size)
-        self.server = create_server(app, host="127.0.0.1", port=0, threads=20)
+        # Large bodies stay in memory: waitress leaves the temporary file of a connection open that ends with the loop.
+        self.server = create_server(
+            app, host="127.0.0.1", port=0, threads=20, inbuf_overflow=IN_MEMORY, outbuf_overflow=IN_MEMORY
+        )
         self.thread = threading.Thread(target=self.server.run)
 
     def __enter__(self) -> Self:
@@ -58,9 +63,9 @@ class Gateway:
             return
         self.faults.clear()
         self.runtime.close()
+        self.server.task_dispatcher.shutdown()
         self.server.trigger.pull_trigger(lambda: close_all(self.server._map))
         self.thread.join()
-        self.server.task_dispatcher.shutdown()
         self.store.close()
 
     @property
@@ -99,10 +104,21 @@ class Gateway:
         return int(reply.json["id"])
 
 
+@pytest.fixture(scope="session")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file with the built-in endpoints, to be copied: making one takes longer than most tests."""
+    path = tmp_path_factory.mktemp("seeded") / "gateway.db"
+    with Store(path) as made:
+        seed(made)
+    return path
+
+
 @pytest.fixture
-def start_gateway(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
+def start_gateway(tmp_path: Path, seeded: Path) -> Iterator[Callable[..., Gateway]]:
     """Starts gateways, all on one database, that stop when the test ends."""
     running: list[Gateway] = []
+
+    shutil.copy(seeded, tmp_path / "gateway.db")
 
     def start(**options: Any) -> Gateway:
         running.append(Gateway(tmp_path / "gateway.db", **options).__enter__())

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 import math
 import struct
 import wave
@@ -125,7 +126,7 @@ class TestMedia:
             count = audio.getnframes()
             samples = struct.unpack(f"<{count}h", audio.readframes(count))
         assert count == round(seconds * SAMPLE_RATE)
-        crossings = sum(1 for a, b in zip(samples, samples[1:], strict=False) if (a < 0) != (b < 0))
+        crossings = sum(1 for a, b in itertools.pairwise(samples) if (a < 0) != (b < 0))
         assert abs(crossings - 2 * frequency * seconds) <= 2
 
 
@@ -134,11 +135,10 @@ class TestOthers:
 
     def test_slow_count_steps(self) -> None:
         """A count waits an interval before each number and says how far it is."""
-        steps, pauses = run("slow-count", to=3, interval=0.5), []
+        steps = run("slow-count", to=3, interval=0.5)
+        assert [next(steps) for _ in range(3)] == [Pause(0.5, f"counted {number} of 3") for number in range(3)]
         with pytest.raises(StopIteration) as end:
-            while True:
-                pauses.append(next(steps))
-        assert pauses == [Pause(0.5, f"counted {number} of 3") for number in range(3)]
+            next(steps)
         assert end.value.value == {"counted": 3}
 
     def test_slow_count_needs_no_argument(self) -> None:

@@ -1,5 +1,6 @@
 """The built-in endpoints as manifests: complete, honest, and exact to the last example."""
 
+import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,11 +99,9 @@ def test_examples_conform(entry: dict[str, Any]) -> None:
         Draft202012Validator(entry["outputSchema"]).validate(example["output"])
 
 
-@pytest.mark.parametrize("slug", sorted(set(KINDS) - {"training.merge"}))
+@pytest.mark.parametrize("slug", sorted(set(KINDS) - {"slow-count", "training.merge"}))
 def test_examples_are_what_comes_out(gateway: Gateway, slug: str) -> None:
     """An action given an example's input answers with the example's output."""
-    import base64
-
     entry = next(entry for entry in ENDPOINTS if entry["name"] == slug)
     for example in entry["examples"]:
         result = gateway.finished(gateway.invoke(slug, example["input"]).json["invocation_id"])["result"]

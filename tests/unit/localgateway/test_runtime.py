@@ -71,22 +71,14 @@ def test_cold_call_is_answered_at_once(gateway: Gateway) -> None:
 
 
 def test_status_details(gateway: Gateway) -> None:
-    """A slow count goes from cold over running, with a count that rises, to its result."""
-    answer = gateway.invoke("slow-count", {"to": 3, "interval": 0.05}).json
-    seen: list[tuple[str, str | None]] = []
-
-    def is_done() -> bool:
-        now = poll(gateway, answer)
-        if (now["status"], now["status_detail"]) not in seen:
-            seen.append((now["status"], now["status_detail"]))
-        return now["finished_at"] is not None
-
-    wait_until(is_done)
-    counts = [detail for status, detail in seen if status == "running" and detail]
-    assert seen[-1] == ("succeeded", None)
-    assert counts == sorted(counts) != []
-    assert set(counts) <= {f"counted {number} of 3" for number in range(3)}
-    assert poll(gateway, answer)["result"] == {"counted": 3}
+    """A slow count goes from cold to running with the count so far, and from there to its result."""
+    long = gateway.invoke("slow-count", {"to": 2, "interval": 60}).json
+    wait_until(lambda: poll(gateway, long)["status_detail"] == "counted 0 of 2")
+    report = poll(gateway, long)
+    assert (report["status"], report["model_state"], report["result"]) == ("running", "cold", None)
+    short = gateway.invoke("slow-count", {"to": 3, "interval": 0.01}).json
+    report = gateway.finished(short["invocation_id"])
+    assert (report["status"], report["status_detail"], report["result"]) == ("succeeded", None, {"counted": 3})
 
 
 def test_timing_is_honest(gateway: Gateway) -> None:
@@ -101,12 +93,11 @@ def test_timing_is_honest(gateway: Gateway) -> None:
 
 
 def test_sync_wait_ends_before_the_result(gateway: Gateway) -> None:
-    """A warm action that takes longer than the caller waits is answered as running, and goes on."""
+    """A warm action that takes longer than the caller waits is answered as running."""
     gateway.store.register_endpoint({"name": "warm-count", "action": "slow-count"})
-    body = {"input": {"to": 1, "interval": 1.2}, "sync": True, "sync_timeout_s": 1}
+    body = {"input": {"to": 1, "interval": 60}, "sync": True, "sync_timeout_s": 1}
     answer = gateway.send("POST", "/actions/warm-count:invoke", body).json
     assert (answer["status"], answer["result"]) == ("running", None)
-    assert gateway.finished(answer["invocation_id"])["result"] == {"counted": 1}
 
 
 def test_waiting_holds_no_worker(store: Store) -> None:

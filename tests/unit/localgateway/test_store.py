@@ -19,7 +19,7 @@ JOB = {
     "dataset_domain": "tabular",
     "columns": {"text_column": "description", "label_column": "is_fraud"},
 }
-DEEP = 2000
+DEEP = 100_000
 
 
 def registered(store: Store, **entry: Any) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""The bridge's own tool: its definition and its arguments."""
+
+from typing import Any
+
+import pytest
+
+from colabhive_mcp.calls.lookup import DEFINITION, NAME, Lookup, parse_lookup
+from colabhive_mcp.errors import ToolError
+from colabhive_mcp.manifest.names import is_portable
+from colabhive_mcp.manifest.schemas import build_checker
+from tests.harness import spec
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"invocation_id": "i"}, Lookup("i", None)),
+        ({"invocation_id": " i "}, Lookup("i", None)),
+        ({"invocation_id": "i", "offset": None}, Lookup("i", None)),
+        ({"invocation_id": "i", "offset": 0}, Lookup("i", 0)),
+        ({"invocation_id": "i", "offset": 12}, Lookup("i", 12)),
+        ({"invocation_id": "i", "offset": 12.0}, Lookup("i", 12)),
+        ({"invocation_id": "i", "offset": "12"}, Lookup("i", 12)),
+        ({"invocation_id": "i", "sessionId": "s"}, Lookup("i", None)),
+    ],
+)
+def test_arguments(arguments: dict[str, Any], expected: Lookup) -> None:
+    """The id and the offset are taken as clients are known to send them."""
+    assert parse_lookup(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"invocation_id": None},
+        {"invocation_id": ""},
+        {"invocation_id": "  "},
+        {"invocation_id": 5},
+        {"invocation_id": ["i"]},
+        {"invocation_id": "i", "offset": -1},
+        {"invocation_id": "i", "offset": "-1"},
+        {"invocation_id": "i", "offset": "x"},
+        {"invocation_id": "i", "offset": True},
+        {"invocation_id": "i", "offset": 1.5},
+        {"invocation_id": "i", "offset": "²"},
+        {"invocation_id": "i", "offset": []},
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any]) -> None:
+    """What is missing or wrong is said in words."""
+    with pytest.raises(ToolError, match=r'"invocation_id"|"offset"'):
+        parse_lookup(arguments)
+
+
+def test_the_definition_is_a_tool() -> None:
+    """The definition is one that MCP and every client take, and its own schema takes what the notes say to send."""
+    spec._validate(dict(DEFINITION), "2025-11-25", "Tool")  # noqa: SLF001 - the harness's own check of one definition
+    assert is_portable(NAME)
+    checker = build_checker(DEFINITION["inputSchema"])
+    assert checker.accepts({"invocation_id": "i", "offset": 5})
+    assert not checker.accepts({})

@@ -1,0 +1,505 @@
+"""The methods in both eras: what is answered, in which shape, and what is refused how."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+import pytest
+
+from colabhive_mcp.errors import BadAnswer, Cancelled, ClientError, GatewayUnreachable, KeyRefused, ToolError
+from colabhive_mcp.protocol.messages import ErrorResponse, Notification, Request, Response, encode
+from colabhive_mcp.protocol.revisions import REVISIONS, Revision
+from colabhive_mcp.protocol.server import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LOG_LEVELS,
+    SERVER_KEY,
+    VERSION_KEY,
+    Caller,
+    Changed,
+    Client,
+    Context,
+    KeepAlive,
+    Listing,
+    Progress,
+    Server,
+    Session,
+    ToolResult,
+)
+from tests.harness import spec
+
+INFO = {"name": "n", "title": "t", "version": "1", "description": "d", "websiteUrl": "https://x.test"}
+DONE = ToolResult({"content": [{"type": "text", "text": "done"}], "isError": False})
+EMPTY_LISTS = {
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+MODERN_MEMBERS = {"resultType", "_meta"}
+
+
+@dataclass
+class ScriptedToolbox:
+    """A toolbox that answers with what it was given, and keeps what it was asked."""
+
+    steps: list[Any] = field(default_factory=lambda: [DONE])
+    listing: Listing = field(
+        default_factory=lambda: Listing(b'[{"name":"a","inputSchema":{"type":"object"}}]', None, 5)
+    )
+    error: Exception | None = None
+    marks: list[Any] = field(default_factory=list)
+    calls: list[tuple[str, Mapping[str, Any], Caller]] = field(default_factory=list)
+    cursors: list[str | None] = field(default_factory=list)
+
+    def list_tools(self, cursor: str | None, caller: Caller) -> Listing:
+        """The listing, or the error."""
+        self.cursors.append(cursor)
+        if self.error is not None:
+            raise self.error
+        return self.listing
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> Iterator[Any]:
+        """The steps; the error in the place of the last."""
+        self.calls.append((name, arguments, caller))
+        yield from self.steps
+        if self.error is not None:
+            raise self.error
+
+    def changes(self, caller: Caller) -> Iterator[Any]:
+        """The marks."""
+        yield from self.marks
+
+
+@dataclass
+class Peer:
+    """A client in memory: one session with one server."""
+
+    revision: str
+    toolbox: ScriptedToolbox = field(default_factory=ScriptedToolbox)
+    reports: list[Exception] = field(default_factory=list)
+    greeted: list[tuple[Client, Revision]] = field(default_factory=list)
+    cancel: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.session = Session()
+        self.server = Server(
+            self.toolbox,
+            info=INFO,
+            instructions="how",
+            report=self.reports.append,
+            greet=lambda client, revision: self.greeted.append((client, revision)),
+        )
+        if self.revision != spec.MODERN:
+            self.ask("initialize", {"protocolVersion": self.revision, "capabilities": {}})
+            self.server.notice(Notification("notifications/initialized"), self.session)
+
+    def answer(self, method: str, params: Mapping[str, Any] | None = None, *, dressed: bool = True) -> list[Any]:
+        """All that comes for one request; *dressed* with what a modern request has to carry."""
+        params = dict(params or {})
+        if dressed and self.revision == spec.MODERN:
+            meta = {VERSION_KEY: self.revision, CAPABILITIES_KEY: {}, **params.get("_meta", {})}
+            params["_meta"] = meta
+        return list(self.server.answer(Request(7, method, params), Context(self.session, self.cancel)))
+
+    def ask(self, method: str, params: Mapping[str, Any] | None = None, *, dressed: bool = True) -> dict[str, Any]:
+        """The last message as it stands on the wire, held to the revision's schema."""
+        wire: dict[str, Any] = json.loads(encode(self.answer(method, params, dressed=dressed)[-1]))
+        spec.check(wire, revision=self.revision, method=method)
+        return wire
+
+
+@pytest.fixture(params=spec.REVISIONS)
+def peer(request: pytest.FixtureRequest) -> Peer:
+    """A client of each revision."""
+    return Peer(request.param)
+
+
+def is_modern(peer: Peer) -> bool:
+    """Whether the client is of the era without a handshake."""
+    return peer.revision == spec.MODERN
+
+
+METHODS: dict[str, tuple[dict[str, Any], bool, bool]] = {  # method -> params, in the legacy era, in the modern one
+    "ping": ({}, True, False),
+    "logging/setLevel": ({"level": "info"}, True, False),
+    "server/discover": ({}, False, True),
+    "tools/list": ({}, True, True),
+    "tools/call": ({"name": "a"}, True, True),
+    "resources/list": ({}, True, True),
+    "resources/templates/list": ({}, True, True),
+    "prompts/list": ({}, True, True),
+    "resources/read": ({"uri": "x:y"}, False, False),
+    "prompts/get": ({"name": "x"}, False, False),
+    "completion/complete": ({}, False, False),
+    "subscriptions/listen": ({}, False, False),
+    "tasks/get": ({}, False, False),
+    "tools/List": ({}, False, False),
+    "": ({}, False, False),
+    "notifications/initialized": ({}, False, False),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_of_both_eras(peer: Peer, method: str) -> None:
+    """Each method is served in the eras that have it, and is unknown in the other."""
+    params, legacy, modern = METHODS[method]
+    answer = peer.answer(method, params)
+    assert len(answer) == 1
+    if modern if is_modern(peer) else legacy:
+        assert isinstance(answer[0], Response)
+        peer.ask(method, params)
+    else:
+        assert isinstance(answer[0], ErrorResponse)
+        assert (answer[0].id, answer[0].code) == (7, -32601)
+
+
+@pytest.mark.parametrize("method", [name for name, (_, legacy, modern) in METHODS.items() if legacy or modern])
+def test_results_hold_all_or_none_of_the_modern_members(peer: Peer, method: str) -> None:
+    """A modern result says that it is complete and who answered; a legacy one has no such member."""
+    params, legacy, modern = METHODS[method]
+    if not (modern if is_modern(peer) else legacy):
+        return
+    result = peer.ask(method, params)["result"]
+    if is_modern(peer):
+        assert result["resultType"] == "complete"
+        assert result["_meta"][SERVER_KEY]["name"] == "n"
+        assert ("ttlMs" in result) == ("cacheScope" in result) == (method != "tools/call")
+    else:
+        assert not {"resultType", "ttlMs", "cacheScope", "_meta"} & set(result)
+
+
+def test_the_handshake(peer: Peer) -> None:
+    """A client of each revision with a handshake gets its own version, the instructions and what that version names."""
+    asked = "2025-06-18" if is_modern(peer) else peer.revision
+    other = Peer("2025-11-25")
+    (answer,) = other.answer("initialize", {"protocolVersion": asked})
+    assert isinstance(answer, Response)
+    result: Any = answer.result
+    assert (result["protocolVersion"], result["instructions"]) == (asked, "how")
+    assert result["capabilities"] == {"tools": {"listChanged": True}}
+    named = {"title": asked >= "2025-06-18", "websiteUrl": asked >= "2025-11-25", "description": asked >= "2025-11-25"}
+    assert {key: key in result["serverInfo"] for key in named} == named
+
+
+@pytest.mark.parametrize("version", [None, 5, "", [], {}])
+def test_a_handshake_needs_a_version(version: Any) -> None:
+    """Without a version in words there is no handshake; any word is negotiated."""
+    peer = Peer(spec.MODERN)
+    (answer,) = peer.answer("initialize", {"protocolVersion": version}, dressed=False)
+    assert isinstance(answer, Response if version == "" else ErrorResponse)
+    assert isinstance(answer, Response) or answer.code == -32602
+
+
+def test_the_handshake_needs_nothing_modern() -> None:
+    """``initialize`` is of the legacy era, whatever stands in its ``_meta``."""
+    peer = Peer(spec.MODERN)
+    meta = {VERSION_KEY: "1.0", CAPABILITIES_KEY: []}
+    (answer,) = peer.answer("initialize", {"protocolVersion": spec.MODERN, "_meta": meta}, dressed=False)
+    assert isinstance(answer, Response)
+    assert isinstance(answer.result, dict)
+    assert answer.result["protocolVersion"] == "2025-11-25"
+
+
+def test_a_second_handshake_begins_anew() -> None:
+    """A client that starts over is again one that has seen no list and not said that it is ready."""
+    peer = Peer("2025-11-25")
+    peer.session.listed = object()
+    peer.answer("initialize", {"protocolVersion": "2024-11-05"})
+    assert (peer.session.listed, peer.session.initialized) == (None, False)
+    assert peer.session.revision is REVISIONS["2024-11-05"]
+
+
+def test_ready_is_only_who_shook_hands() -> None:
+    """``notifications/initialized`` without a handshake makes no session that could be told of changes."""
+    peer = Peer(spec.MODERN)
+    peer.server.notice(Notification("notifications/initialized"), peer.session)
+    assert not peer.session.initialized
+    peer.answer("initialize", {"protocolVersion": "2025-11-25"}, dressed=False)
+    peer.server.notice(Notification("notifications/other"), peer.session)
+    assert not peer.session.initialized
+    peer.server.notice(Notification("notifications/initialized"), peer.session)
+    assert peer.session.initialized
+
+
+def test_capabilities_promise_only_what_works(peer: Peer) -> None:
+    """Tools are all that is offered; notices of changes only where they need no stream that isn't there."""
+    result = (
+        peer.ask("server/discover")
+        if is_modern(peer)
+        else Peer(peer.revision).ask("initialize", {"protocolVersion": peer.revision})
+    )["result"]
+    assert result["capabilities"] == {"tools": {} if is_modern(peer) else {"listChanged": True}}
+
+
+def test_discovery() -> None:
+    """Discovery tells every version that is spoken here, and may be kept by anybody."""
+    result = Peer(spec.MODERN).ask("server/discover")["result"]
+    assert result["supportedVersions"] == list(reversed(spec.REVISIONS))
+    assert result["ttlMs"] > 0
+    assert result["cacheScope"] == "public"
+
+
+BAD_META: list[tuple[Any, int]] = [  # what stands in ``params`` -> the code
+    ({}, -32602),
+    ({"_meta": None}, -32602),
+    ({"_meta": []}, -32602),
+    ({"_meta": "x"}, -32602),
+    ({"_meta": {}}, -32602),
+    ({"_meta": {CAPABILITIES_KEY: {}}}, -32602),
+    ({"_meta": {CLIENT_KEY: {"name": "c", "version": "1"}}}, -32602),
+    ({"_meta": {VERSION_KEY: None, CAPABILITIES_KEY: {}}}, -32602),
+    ({"_meta": {VERSION_KEY: 2026, CAPABILITIES_KEY: {}}}, -32602),
+    ({"_meta": {VERSION_KEY: ["2026-07-28"], CAPABILITIES_KEY: {}}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: None}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: []}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: "{}"}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: {"roots": 1}}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: {}, CLIENT_KEY: "c"}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: {}, CLIENT_KEY: {"name": "c"}}}, -32602),
+    ({"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: {}, CLIENT_KEY: {"name": 1, "version": "1"}}}, -32602),
+    ({"_meta": {VERSION_KEY: "2027-01-01", CAPABILITIES_KEY: {}}}, -32022),
+    ({"_meta": {VERSION_KEY: "2025-11-25", CAPABILITIES_KEY: {}}}, -32022),
+    ({"_meta": {VERSION_KEY: ""}}, -32022),
+]
+
+
+@pytest.mark.parametrize(("params", "code"), BAD_META)
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover", "no/such"])
+def test_modern_requests_need_their_meta(method: str, params: Any, code: int) -> None:
+    """A request that lacks its version or capabilities, or has them in a wrong shape, is refused and does nothing."""
+    peer = Peer(spec.MODERN)
+    (answer,) = peer.answer(method, {"name": "a", **params}, dressed=False)
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == code
+    assert not peer.toolbox.calls
+    assert not peer.toolbox.cursors
+
+
+def test_an_unsupported_version_is_told_what_there_is() -> None:
+    """The refusal names every supported version and the one that was asked for."""
+    peer = Peer(spec.MODERN)
+    (answer,) = peer.answer("tools/list", {"_meta": {VERSION_KEY: "2030-01-01"}})
+    assert isinstance(answer, ErrorResponse)
+    assert answer.data == {"supported": list(reversed(spec.REVISIONS)), "requested": "2030-01-01"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {CLIENT_KEY: None},
+        {CLIENT_KEY: {"name": "c", "version": "1", "title": "C"}},
+        {"other.example/key": [1, 2]},
+        {"io.modelcontextprotocol/logLevel": "debug"},
+        {"progressToken": None},
+    ],
+)
+def test_optional_and_unknown_meta_is_fine(more: dict[str, Any]) -> None:
+    """Client info is optional, keys that we don't know are ignored, and nothing of ``_meta`` is an argument."""
+    peer = Peer(spec.MODERN)
+    peer.ask("tools/call", {"name": "a", "arguments": {"x": 1}, "_meta": more})
+    ((name, arguments, _),) = peer.toolbox.calls
+    assert (name, dict(arguments)) == ("a", {"x": 1})
+
+
+def test_both_eras_in_one_session() -> None:
+    """A modern request before or after a handshake is modern, and leaves the legacy session what it was."""
+    peer = Peer("2025-06-18")
+    modern = {"_meta": {VERSION_KEY: spec.MODERN, CAPABILITIES_KEY: {}}}
+    (answer,) = peer.answer("tools/call", {"name": "a", **modern})
+    assert isinstance(answer, Response)
+    assert isinstance(answer.result, dict)
+    assert answer.result.keys() >= MODERN_MEMBERS
+    assert "resultType" not in peer.ask("tools/call", {"name": "a"})["result"]
+    assert [(caller.revision.name, caller.session is None) for _, _, caller in peer.toolbox.calls] == [
+        (spec.MODERN, True),
+        ("2025-06-18", False),
+    ]
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "resources/list", "no/such"])
+def test_before_the_handshake(method: str) -> None:
+    """What comes before any handshake is told how to begin; a ping is answered all the same."""
+    peer = Peer(spec.MODERN)
+    (answer,) = peer.answer(method, {"name": "a"}, dressed=False)
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == -32602
+    assert "initialize" in answer.message
+    assert peer.answer("ping", dressed=False) == [Response(7, {})]
+
+
+def test_every_client_is_greeted_once() -> None:
+    """A legacy client is greeted with each handshake, a modern one with its first request, by the name it gives."""
+    legacy = Peer("2025-03-26")
+    legacy.ask("tools/list")
+    assert legacy.greeted == [(Client(), REVISIONS["2025-03-26"])]
+    modern = Peer(spec.MODERN)
+    for _ in range(3):
+        modern.ask("tools/list", {"_meta": {CLIENT_KEY: {"name": "c", "version": "2"}}})
+    assert modern.greeted == [(Client("c", "2"), REVISIONS[spec.MODERN])]
+
+
+def test_greeting_does_not_depend_on_reading_on() -> None:
+    """A transport that stops reading at the response has greeted the client all the same, and after the response."""
+    peer = Peer(spec.MODERN)
+    steps: Any = peer.server.answer(
+        Request(1, "initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c", "version": 3}}),
+        Context(peer.session, peer.cancel),
+    )
+    assert isinstance(next(steps), Response)
+    assert peer.greeted == []
+    steps.close()
+    assert peer.greeted == [(Client("c", None), REVISIONS["2025-11-25"])]
+
+
+@pytest.mark.parametrize("token", [0, 1, -3, 7, "", "7", "abc", 2**60])
+def test_progress_carries_the_clients_own_token(peer: Peer, token: Any) -> None:
+    """Every notification carries exactly the token that came, of the very type; 0 and the empty text are tokens."""
+    peer.toolbox.steps = [Progress(0.0, "begun"), KeepAlive.MARK, Progress(1.5, "going", 3.0), DONE]
+    first, mark, second, answer = peer.answer("tools/call", {"name": "a", "_meta": {"progressToken": token}})
+    assert mark is KeepAlive.MARK
+    assert isinstance(answer, Response)
+    assert [step.params["progress"] for step in (first, second)] == [0.0, 1.5]
+    for step in (first, second):
+        spec.check(json.loads(encode(step)), revision=peer.revision, method=None)
+        assert (type(step.params["progressToken"]), step.params["progressToken"]) == (type(token), token)
+        assert ("message" in step.params) == (peer.revision != "2024-11-05")
+    assert ("total" in first.params, second.params["total"]) == (False, 3.0)
+    assert peer.toolbox.calls[0][2].progress
+
+
+@pytest.mark.parametrize("token", [None, True, False, 1.5, {}, [], {"a": 1}])
+def test_without_a_token_there_is_no_progress(peer: Peer, token: Any) -> None:
+    """What is no token is none: the call is served, and no notification is made up."""
+    peer.toolbox.steps = [Progress(0.0, "begun"), DONE]
+    mark, answer = peer.answer("tools/call", {"name": "a", "_meta": {"progressToken": token}})
+    assert mark is KeepAlive.MARK
+    assert isinstance(answer, Response)
+    assert not peer.toolbox.calls[0][2].progress
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({}, "name"),
+        ({"name": None}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "a", "arguments": []}, "arguments"),
+        ({"name": "a", "arguments": "x"}, "arguments"),
+        ({"name": "a", "arguments": 0}, "arguments"),
+        ({"name": "a", "arguments": False}, "arguments"),
+    ],
+)
+def test_what_is_no_call(peer: Peer, params: dict[str, Any], problem: str) -> None:
+    """A call without a name, or with arguments that are no object, is a bad message and reaches no tool."""
+    (answer,) = peer.answer("tools/call", params)
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == -32602
+    assert problem in answer.message
+    assert not peer.toolbox.calls
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"), [({}, {}), ({"arguments": None}, {}), ({"arguments": {"a": 1}}, {"a": 1})]
+)
+def test_absent_arguments_are_none(peer: Peer, params: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Absent and null arguments are an empty object."""
+    peer.ask("tools/call", {"name": "a", **params})
+    assert peer.toolbox.calls[0][1] == expected
+
+
+ERRORS: list[tuple[Exception, int, str]] = [
+    (ClientError("Unknown tool: x"), -32602, "Unknown tool: x"),
+    (ClientError("no", code=-32600, data=1), -32600, "no"),
+    (GatewayUnreachable("The gateway is away."), -32603, "The gateway is away."),
+    (KeyRefused("The key is refused.", status=401), -32603, "The key is refused."),
+    (BadAnswer("That is no manifest."), -32603, "That is no manifest."),
+    (ToolError("words"), -32603, "words"),
+]
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+@pytest.mark.parametrize(("error", "code", "words"), ERRORS)
+def test_errors_of_others(peer: Peer, method: str, error: Exception, code: int, words: str) -> None:
+    """The client's fault keeps its code, the gateway's is an internal error with its own words; neither is reported."""
+    peer.toolbox.error, peer.toolbox.steps = error, []
+    wire = peer.ask(method, {"name": "a"})
+    assert (wire["error"]["code"], wire["error"]["message"]) == (code, words)
+    assert peer.reports == []
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("secret path /x"), KeyError("k"), RecursionError("deep"), MemoryError()]
+)
+def test_faults_of_ours(peer: Peer, method: str, error: Exception) -> None:
+    """A fault of our own is told without its words or its traceback, and reported once with them."""
+    peer.toolbox.error, peer.toolbox.steps = error, []
+    wire = peer.ask(method, {"name": "a"})
+    assert wire["error"] == {"code": -32603, "message": "Internal error: see the server's log"}
+    assert peer.reports == [error]
+
+
+@pytest.mark.parametrize("steps", [[], [KeepAlive.MARK], [Progress(0.0, "begun")]])
+def test_a_cancelled_call_is_not_answered(peer: Peer, steps: list[Any]) -> None:
+    """Once the caller has cancelled, no response and no error is written."""
+    peer.toolbox.steps, peer.toolbox.error = steps, Cancelled("cancelled")
+    answers = peer.answer("tools/call", {"name": "a", "_meta": {"progressToken": 1}})
+    assert not [each for each in answers if isinstance(each, Response | ErrorResponse)]
+    assert peer.reports == []
+
+
+def test_lists_pass_the_cursor_on(peer: Peer) -> None:
+    """A page carries the next cursor, the last has no such member, and an unreadable cursor is the client's fault."""
+    peer.toolbox.listing = Listing(b"[]", "more", 1000)
+    assert peer.ask("tools/list")["result"]["nextCursor"] == "more"
+    peer.toolbox.listing = Listing(b"[]", None, 1000)
+    result = peer.ask("tools/list", {"cursor": "more"})["result"]
+    assert "nextCursor" not in result
+    assert peer.toolbox.cursors == [None, "more"]
+    if is_modern(peer):
+        assert (result["ttlMs"], result["cacheScope"]) == (1000, "private")
+
+
+@pytest.mark.parametrize("cursor", [5, [], {}, True, ""])
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list"])
+def test_cursors_are_texts(peer: Peer, method: str, cursor: Any) -> None:
+    """A cursor of another type is refused on every list; a null one is none."""
+    (answer,) = peer.answer(method, {"cursor": cursor})
+    assert isinstance(answer, Response if cursor == "" else ErrorResponse)
+    assert isinstance(answer, Response) or answer.code == -32602
+    assert isinstance(peer.answer(method, {"cursor": None})[0], Response)
+
+
+@pytest.mark.parametrize(("method", "member"), EMPTY_LISTS.items())
+def test_lists_of_what_there_is_none_of(peer: Peer, method: str, member: str) -> None:
+    """Resources, templates and prompts are asked for anyway, and are empty lists."""
+    assert peer.ask(method)["result"][member] == []
+
+
+@pytest.mark.parametrize("level", [*LOG_LEVELS, None, "loud", 5, [], {}])
+def test_log_levels(level: Any) -> None:
+    """The eight levels are accepted, anything else is the client's fault."""
+    (answer,) = Peer("2025-06-18").answer("logging/setLevel", {"level": level})
+    assert isinstance(answer, Response if level in LOG_LEVELS else ErrorResponse)
+
+
+def test_notices_of_changes() -> None:
+    """A legacy session is told that its list changed each time that it has, with signs of life between."""
+    peer = Peer("2025-11-25", ScriptedToolbox(marks=[KeepAlive.MARK, Changed.MARK, KeepAlive.MARK, Changed.MARK]))
+    notices = list(peer.server.notices(Context(peer.session, peer.cancel)))
+    told = Notification("notifications/tools/list_changed")
+    assert notices == [KeepAlive.MARK, told, KeepAlive.MARK, told]
+    spec.check(json.loads(encode(told)), revision=peer.revision, method=None)
+
+
+def test_other_notifications_are_taken_in_silence() -> None:
+    """A notification that nobody knows changes nothing and raises nothing."""
+    peer = Peer("2025-11-25")
+    before = (peer.session.revision, peer.session.initialized, peer.session.listed)
+    for method in ("notifications/cancelled", "notifications/progress", "no/such", ""):
+        peer.server.notice(Notification(method, {"requestId": 1}), peer.session)
+    assert (peer.session.revision, peer.session.initialized, peer.session.listed) == before
