@@ -89,14 +89,13 @@ class Rehearsal:
         missing = len(lines) - 2 * len(ends)
         took = max((_measure_exit(end) for end in ends), default=0.0)
         codes = sorted({end["code"] for end in ends})
-        note = f"{len(ends)} processes, exit codes {codes}, the slowest {took:.2f} s after it was let go"
+        killed = f", {missing} killed" if missing else ""
+        note = f"{len(ends)} processes, exit codes {codes}, the slowest {took:.2f} s after it was let go{killed}"
         passed = codes == [0] and took <= _EXIT_LIMIT and not missing and not any(map(_was_forced, ends))
-        return Step(
-            name="server exit code 0 within 2 s", passed=passed, note=note + f", {missing} killed" * bool(missing)
-        )
+        return Step(name="server exit code 0 within 2 s", passed=passed, note=note)
 
     def check_log(self) -> Step:
-        """The servers wrote no traceback, no complaint of the interpreter, no part of the key, nothing that had to go."""
+        """The servers wrote no traceback, no complaint of the interpreter, no part of the key, and no mark of one."""
         text = self.log.read_text(errors="replace") if self.log.is_file() else ""
         found = [word for word in ("Traceback", "Exception ignored", "[redacted]") if word in text]
         found += ["the key"] if self.key[5:] in text else []
@@ -123,12 +122,7 @@ def open_stage(folder: Path) -> Iterator[Stage]:
     environment = _build_environment(key)
     with (folder / "gateway.log").open("wb") as log:
         gateway = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env=environment,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
         )
         try:
             yield Stage(address=_read_address(gateway), key=key, folder=folder)

@@ -415,6 +415,11 @@ def _save(directory: str, data: str, mime_type: str) -> str:
 
 def build_bridge(settings: Settings, record: Record) -> Bridge:
     """The bridge for *settings*. Raises ConfigError where they lack a key or name what isn't there."""
+    return Bridge(settings, build_client(settings, record), record=record)
+
+
+def build_client(settings: Settings, record: Record) -> GatewayClient:
+    """The gateway's client for *settings*. Raises ConfigError as `build_bridge`."""
     options = Options(
         api_url=settings.api_url,
         api_key=settings.require_key(),
@@ -426,4 +431,4 @@ def build_bridge(settings: Settings, record: Record) -> Bridge:
         ca_bundle=settings.ca_bundle,
         verify=settings.verify_tls,
     )
-    return Bridge(settings, GatewayClient(options), record=record)
+    return GatewayClient(options, record=record)

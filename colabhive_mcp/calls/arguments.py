@@ -61,20 +61,21 @@ def _drop_injected(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> d
     """
     if "patternProperties" in schema or not any(schema.get(keyword) for keyword in _DECLARING):
         return dict(arguments)
-    return {
-        key: value
-        for key, value in arguments.items()
-        if key not in INJECTED or _declares(schema, key, schema, MAX_DEPTH)
-    }
+    return {key: value for key, value in arguments.items() if key not in INJECTED or _declares(schema, key)}
 
 
-def _declares(schema: Any, name: str, root: Mapping[str, Any], depth: int) -> bool:
-    """Whether *schema*, or a part or an alternative of it, says anything of the member *name*."""
-    schema = _resolve(schema, root)
-    if name in (schema.get("properties") or ()):
-        return True
-    parts = [part for keyword in _PARTS for part in schema.get(keyword) or ()] if depth else []
-    return any(_declares(part, name, root, depth - 1) for part in parts)
+def _declares(root: Mapping[str, Any], name: str) -> bool:
+    """Whether the schema, or a part or an alternative of it, says anything of the member *name*."""
+    pending: list[Any] = [root]
+    seen: set[int] = set()
+    while pending:
+        schema = _resolve(pending.pop(), root)
+        if name in (schema.get("properties") or ()) or isinstance(schema.get("additionalProperties"), dict):
+            return True
+        if id(schema) not in seen:
+            seen.add(id(schema))
+            pending += [part for keyword in _PARTS for part in schema.get(keyword) or ()]
+    return False
 
 
 def _resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:

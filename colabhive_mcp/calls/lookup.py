@@ -52,6 +52,8 @@ def parse_lookup(arguments: Mapping[str, Any]) -> Lookup:
         raise ToolError('"invocation_id" is missing: give the id that the earlier call named')
     if isinstance(offset, str) and offset.isdecimal():
         offset = int(offset)
-    if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int | float) or offset < 0):
+    if isinstance(offset, float) and offset.is_integer():
+        offset = int(offset)
+    if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int) or offset < 0):
         raise ToolError('"offset" must be a whole number of bytes, 0 or more')
-    return Lookup(invocation_id.strip(), None if offset is None else int(offset))
+    return Lookup(invocation_id.strip(), offset)

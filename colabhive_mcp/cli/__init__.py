@@ -1,13 +1,18 @@
 """People and scripts: parse → build → run → exit code. The only room that prints.
 
 exits      whatever happens → one sentence and an exit code
-assembly   settings → log, gateway client, bridge, server
+assembly   settings → log, gateway client, bridge
 server     the stdio server, without click: it starts in the time that importing click takes
-options    the settings' table → flags, and a help page that stays short
 commands   the command line itself, each command loaded when it is called
-terminal   tables, marks and progress, for people and for pipes
-run        gateway and demo
-demo       what the demo tells
+options    the settings' table → flags, and a help page that stays short
+terminal   tables, marks, sizes and progress, for people and for pipes
 tools      tools, call
+results    the result of a call as text, JSON and files
 checks     test, config, version
+trial      the steps of the test
+run        gateway, demo
+hosting    the local gateway on waitress
+demo       the scenes of the demo
+peer       the demo's own client
+clients    ready configurations of known clients
 """

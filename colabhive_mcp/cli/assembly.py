@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from colabhive_mcp import __version__
 from colabhive_mcp.errors import BadAnswer, ConfigError, GatewayError, GatewayUnreachable, KeyRefused
+from colabhive_mcp.telemetry.events import discard
 from colabhive_mcp.telemetry.logs import Redaction, build_record
 
 if TYPE_CHECKING:
@@ -50,21 +50,9 @@ def _open_stream(path: str | None) -> Iterator[IO[str]]:
 
 def build_client(settings: Settings) -> GatewayClient:
     """The gateway's client. Raises ConfigError where there is no key."""
-    from colabhive_mcp.gateway.client import GatewayClient, Options  # noqa: PLC0415 - imports requests
+    from colabhive_mcp import bridge  # noqa: PLC0415 - imports requests
 
-    return GatewayClient(
-        Options(
-            api_url=settings.api_url,
-            api_key=settings.require_key(),
-            version=__version__,
-            account_id=settings.account_id,
-            connect_timeout=settings.connect_timeout,
-            read_timeout=settings.http_timeout,
-            max_response_bytes=settings.max_response_bytes,
-            ca_bundle=settings.ca_bundle,
-            verify=settings.verify_tls,
-        )
-    )
+    return bridge.build_client(settings, discard)
 
 
 def load_bridge(settings: Settings, record: Record) -> Bridge:

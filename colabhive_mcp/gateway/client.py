@@ -1,12 +1,13 @@
-"""The client of the Builder Gateway: connections, the key, time-outs and bounds.
+"""The client of the Builder Gateway: which call asks which question, and what of its answer is given back.
 
-The only module that knows ``requests``. It must not know what a tool is: it takes slugs, ids and ready requests, and
-answers JSON. Nothing in it changes from call to call, so threads share one client.
+The only module that knows ``requests``, whose part is what it does well: proxies and certificates as the environment
+and the options have them. It must not know what a tool is: it takes slugs, ids and ready requests, and answers JSON.
 """
 
 from __future__ import annotations
 
 import random as randomness
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,20 +16,21 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, Timeout, disable_warnings, encode_multipart_formdata
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, IncompleteRead, InsecureRequestWarning, ProxyError
-from urllib3.response import BaseHTTPResponse
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3 import disable_warnings
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from colabhive_mcp.errors import BadAnswer, Cancelled, ConfigError, GatewayUnreachable
+from colabhive_mcp.errors import ConfigError
 from colabhive_mcp.gateway import questions
 from colabhive_mcp.gateway.answers import Answer, to_loose_value, to_object
-from colabhive_mcp.gateway.faults import to_failure
 from colabhive_mcp.gateway.operations import OperationRequest
-from colabhive_mcp.gateway.options import PREFIX, Options, check_ca_bundle
+from colabhive_mcp.gateway.options import PREFIX, Options
 from colabhive_mcp.gateway.pages import ManifestAnswer, Page, join_pages
 from colabhive_mcp.gateway.problems import PASSING, to_error
 from colabhive_mcp.gateway.questions import Question
 from colabhive_mcp.gateway.retries import AttemptError, Cancel, Patience, Safety
+from colabhive_mcp.gateway.trust import build_context, check_bundle
+from colabhive_mcp.gateway.wire import Limits, Road, Wire
 from colabhive_mcp.telemetry.events import Record, Warned, discard
 from colabhive_mcp.telemetry.logs import Redaction
 
@@ -36,40 +38,13 @@ __all__ = ["Cancel", "GatewayClient", "ManifestAnswer", "Options"]
 
 KEPT_CONNECTIONS = 64
 
-_PIECE = 65536
-_MAX_ERROR_BYTES = 262144  # of an error's body, whose words are cut far below
-_SHORTEST = 0.001  # seconds; a time-out has to be more than 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """For how long and how far one question may go: *cancel*, *deadline*, and the *bytes* of its answer."""
-
-    cancel: Cancel
-    deadline: float
-    bytes: int
-
-
-class _Road(HTTPAdapter):
-    """The way to one host: proxy, trust and *pool* are found once. *base* is what every target is put behind.
-
-    Requests go into the pool itself, since what a session and an adapter do for each one is the same every time.
-    """
-
-    def __init__(self, sample: requests.PreparedRequest, *, proxies: Any, verify: Any, cert: Any) -> None:
-        super().__init__(pool_maxsize=KEPT_CONNECTIONS)
-        found: Any = self.get_connection_with_tls_context(sample, verify, proxies=proxies, cert=cert)
-        self.pool: HTTPConnectionPool = found
-        self.cert_verify(self.pool, sample.url, verify, cert)  # type: ignore[no-untyped-call]
-        self.base = self.request_url(sample, proxies)
-
 
 class GatewayClient:
-    """One key's access to one gateway.
+    """One key's access to one gateway, for any number of threads.
 
     Every call takes *cancel*, and a *deadline* on *clock* (monotonic seconds) that no repeat goes beyond. Calls raise
     Cancelled, KeyRefused (401, 403), GatewayUnreachable, BadAnswer, and GatewayError for every other refusal. *record*
-    hears of what an operator should know.
+    hears of what an operator should know. Raises ConfigError where certificates or the proxy cannot be used.
     """
 
     def __init__(
@@ -80,17 +55,16 @@ class GatewayClient:
         random: Callable[[], float] = randomness.random,
         record: Record = discard,
     ) -> None:
-        self._options = options
-        self._clock = clock
+        kept, own = _build_roads(options)
+        self._wire = Wire(options, kept=kept, own=own, clock=clock)
+        self._host = kept.host
+        self._max_bytes = options.max_response_bytes
         self._patience = Patience(clock, random)
         self._redact = Redaction([options.api_key])
         self._record = record
-        self._headers = _build_headers(options)
-        self._taken = frozenset(map(str.lower, self._headers))
-        self._host, self._kept, self._own = _build_roads(options)
         if not options.verify:
             disable_warnings(InsecureRequestWarning)  # said once, here, instead of with each request
-            record(Warned(f"The certificate of {self._host} is not checked: the key can be read on the way."))
+            record(Warned(f"The certificate of {kept.host} is not checked: the key can be read on the way."))
 
     def fetch_manifest(self, etag: str | None, *, cancel: Cancel, deadline: float) -> ManifestAnswer | None:
         """The whole manifest, all its pages; None while it is the one that *etag* names.
@@ -120,35 +94,33 @@ class GatewayClient:
         """Start the action *slug*, and let the gateway wait up to *sync_timeout* seconds (at most 300) for its result.
 
         Below one second it is only queued. A repeat carries the same *idempotency_key*, so it starts nothing twice.
+        Raises ToolError for arguments that JSON cannot carry.
         """
         question = questions.build_invoke_question(
             slug, arguments, sync_timeout=sync_timeout, idempotency_key=idempotency_key
         )
-        return to_object(self._ask(question, cancel=cancel, deadline=deadline), note=self._note, redact=self._redact)
+        return self._to_object(self._ask(question, cancel=cancel, deadline=deadline))
 
     def fetch_invocation(self, invocation_id: str, *, cancel: Cancel, deadline: float) -> dict[str, Any]:
         """The state of an invocation, as the gateway tells it."""
         question = questions.build_invocation_question(invocation_id)
-        return to_object(self._ask(question, cancel=cancel, deadline=deadline), note=self._note, redact=self._redact)
+        return self._to_object(self._ask(question, cancel=cancel, deadline=deadline))
 
     def perform(self, request: OperationRequest, *, cancel: Cancel, deadline: float) -> Any:
         """Send an operation's request: its JSON value, its text, or ``{"status": "ok"}`` for an empty answer."""
-        question = questions.build_operation_question(request)
-        return to_loose_value(
-            self._ask(question, cancel=cancel, deadline=deadline), note=self._note, redact=self._redact
-        )
+        answer = self._ask(questions.build_operation_question(request), cancel=cancel, deadline=deadline)
+        return to_loose_value(answer, note=self._note, redact=self._redact)
 
     def close(self) -> None:
-        """Close the kept connections. Calls in flight are not waited for."""
-        self._kept.close()
-        self._own.close()
+        """Close the idle connections, and each other one after its call."""
+        self._wire.close()
 
     def _ask(self, question: Question, *, cancel: Cancel, deadline: float, read: int = 0) -> Answer:
         """The good answer, after as many attempts as are safe. *read*: bytes of the same document that came before."""
-        limits = _Limits(cancel, deadline, self._options.max_response_bytes - read)
+        limits = Limits(cancel, deadline, self._max_bytes - read)
 
         def attempt(own: bool) -> Answer:
-            answer = self._exchange(question, limits, own=own)
+            answer = self._wire.exchange(question, limits, own=own)
             if answer.status // 100 == 2 or (answer.status == 304 and question.conditional):
                 return answer
             error = to_error(answer, redact=self._redact, now=time.time())
@@ -156,108 +128,50 @@ class GatewayClient:
 
         return self._patience.repeat(attempt, safety=question.safety, cancel=cancel, deadline=deadline, host=self._host)
 
-    def _exchange(self, question: Question, limits: _Limits, *, own: bool) -> Answer:
-        """One request and its answer, on a kept connection or on one of its *own*."""
-        body, headers = self._encode(question, own=own)
-        road = self._own if own else self._kept
-        try:
-            with road.pool.urlopen(
-                question.method,
-                road.base + question.target,
-                body=body,
-                headers=headers,
-                timeout=self._find_timeout(question, limits),
-                retries=False,
-                redirect=False,
-                assert_same_host=False,
-                preload_content=False,
-            ) as response:
-                good = response.status // 100 == 2
-                received = self._read(response, limits) if good else _read_beginning(response)
-        except HTTPError as error:
-            unsent, proxied = isinstance(error, ConnectTimeoutError), isinstance(error, ProxyError)
-            raise to_failure(error, host=self._host, unsent=unsent, proxied=proxied) from error
-        return Answer(response.status, response.headers, received, self._host, question.subject, len(body or b""))
-
-    def _encode(self, question: Question, *, own: bool) -> tuple[bytes | None, dict[str, str]]:
-        """The body, and the question's headers with ours, which win."""
-        headers = {name: value for name, value in question.headers.items() if name.lower() not in self._taken}
-        headers |= self._headers
-        if own:
-            headers["Connection"] = "close"
-        if not question.parts:
-            return question.body, headers
-        body, headers["Content-Type"] = encode_multipart_formdata(question.parts)
-        return body, headers
-
-    def _find_timeout(self, question: Question, limits: _Limits) -> Timeout:
-        """The options' time-outs, longer by the question's own patience, and within the time left."""
-        left = max(limits.deadline - self._clock(), _SHORTEST)
-        options = self._options
-        return Timeout(
-            connect=min(options.connect_timeout, left), read=min(options.read_timeout + question.patience, left)
-        )
-
-    def _read(self, response: BaseHTTPResponse, limits: _Limits) -> bytes:
-        """A good answer's decoded body, bounded in size and time: piece by piece, as they come."""
-        body = bytearray()
-        while piece := response.read1(_PIECE, decode_content=True):
-            if body:
-                self._check(limits)
-            body += piece
-            if len(body) > limits.bytes:
-                allowed = f"the {self._options.max_response_bytes} bytes that the setting `max_response_bytes` allows"
-                raise BadAnswer(f"{self._host} answered with more than {allowed}.", status=response.status)
-        if not body and _is_open_ended(response):
-            raise IncompleteRead(0, 1)
-        return bytes(body)
-
-    def _check(self, limits: _Limits) -> None:
-        """Between two pieces of a body: a slow stream ends when nobody waits for it any more."""
-        if limits.cancel.is_set():
-            raise Cancelled("The call was cancelled while its answer was read.")
-        if self._clock() >= limits.deadline:
-            raise GatewayUnreachable(f"{self._host} had not sent its whole answer in time: try again.")
-
     def _to_page(self, answer: Answer) -> Page:
-        return Page(
-            to_object(answer, note=self._note, redact=self._redact),
-            answer.headers.get("ETag"),
-            len(answer.body),
-            self._host,
-        )
+        return Page(self._to_object(answer), answer.headers.get("ETag"), len(answer.body), answer.host)
+
+    def _to_object(self, answer: Answer) -> dict[str, Any]:
+        return to_object(answer, note=self._note, redact=self._redact)
 
     def _note(self, message: str) -> None:
         self._record(Warned(message))
 
 
-def _is_open_ended(response: BaseHTTPResponse) -> bool:
-    """True where only the end of the connection ends the body, so that an empty one may as well be one cut off."""
-    sized = {"Content-Length", "Transfer-Encoding"} & {name.title() for name in response.headers}
-    return not sized and response.status != 204
+@dataclass(frozen=True, slots=True)
+class _Trust:
+    """What environment and options say of the way to the gateway; *context* is None where no certificate counts."""
+
+    proxies: dict[str, str]
+    verify: bool | str
+    context: ssl.SSLContext | None
 
 
-def _read_beginning(response: BaseHTTPResponse) -> bytes:
-    """As much of an error's body as its words need; its status counts even where the body is cut off."""
-    try:
-        return response.read(_MAX_ERROR_BYTES, decode_content=True)
-    except HTTPError:
-        return b""
+class _Adapter(HTTPAdapter):
+    """Builds the pool to a host once; requests then go into the pool, since an adapter would look for it every time."""
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        super().__init__(pool_maxsize=KEPT_CONNECTIONS)
+
+    def build_road(self, sample: requests.PreparedRequest, trust: _Trust) -> Road:
+        """The road to the host of *sample*, whose URL is the base of all others."""
+        pool: Any = self.get_connection_with_tls_context(sample, trust.verify, proxies=trust.proxies)
+        return Road(urlsplit(str(sample.url)).netloc, self.request_url(sample, trust.proxies), pool)
+
+    def build_connection_pool_key_attributes(self, *args: Any, **kwargs: Any) -> Any:
+        """The pool's attributes, with one context in place of a bundle that every connection would read again."""
+        host, tls = super().build_connection_pool_key_attributes(*args, **kwargs)
+        return host, {"cert_reqs": tls["cert_reqs"], "ssl_context": self._context} if self._context else tls
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        """The proxy's pools; a proxy that is asked over TLS is believed as the gateway is."""
+        trust = {"proxy_ssl_context": self._context} if _is_secure(proxy) else {}
+        return super().proxy_manager_for(proxy, **trust, **kwargs)
 
 
-def _build_headers(options: Options) -> dict[str, str]:
-    """What every request carries."""
-    account = {} if options.account_id is None else {"X-Account-ID": options.account_id}
-    return {
-        "X-API-Key": options.api_key,
-        "User-Agent": f"colabhive-mcp/{options.version}",
-        "Accept-Encoding": "gzip",
-        **account,
-    }
-
-
-def _build_roads(options: Options) -> tuple[str, _Road, _Road]:
-    """The host for messages, the road of kept connections, and the one where each request makes its own."""
+def _build_roads(options: Options) -> tuple[Road, Road]:
+    """The road of kept connections, and the one where each request makes its own."""
     sample = requests.PreparedRequest()
     try:
         sample.prepare_url(options.api_url.rstrip("/") + PREFIX, None)
@@ -265,18 +179,26 @@ def _build_roads(options: Options) -> tuple[str, _Road, _Road]:
         raise ConfigError("The setting `api_url` is no address that can be asked.") from None
     trust = _find_trust(str(sample.url), options)
     try:
-        return urlsplit(str(sample.url)).netloc, _Road(sample, **trust), _Road(sample, **trust)
-    except (requests.RequestException, HTTPError, OSError):
+        return _Adapter(trust.context).build_road(sample, trust), _Adapter(trust.context).build_road(sample, trust)
+    except (requests.RequestException, HTTPError):
         raise ConfigError("The proxy in the environment cannot be used: check HTTP_PROXY and HTTPS_PROXY.") from None
 
 
-def _find_trust(url: str, options: Options) -> dict[str, Any]:
+def _find_trust(url: str, options: Options) -> _Trust:
     """Proxies and certificates for *url*: the environment's, unless the options name certificates of their own.
 
     Asked for with our own bundle as the request's, since a session lets the environment's win over the session's.
     """
+    if options.ca_bundle is not None:
+        check_bundle(options.ca_bundle)
     with requests.Session() as session:
         found = session.merge_environment_settings(url, {}, None, options.ca_bundle or options.verify, None)
-    if isinstance(found["verify"], str) and url.startswith("https:"):
-        check_ca_bundle(found["verify"], source="`ca_bundle`, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE")
-    return {"proxies": found["proxies"], "verify": found["verify"], "cert": found["cert"]}
+    proxies, verify = dict(found["proxies"]), found["verify"]
+    if not verify or not any(map(_is_secure, (url, *proxies.values()))):
+        return _Trust(proxies, bool(verify), None)
+    bundle = verify if isinstance(verify, str) else DEFAULT_CA_BUNDLE_PATH
+    return _Trust(proxies, bundle, build_context(bundle))
+
+
+def _is_secure(url: str) -> bool:
+    return url.lower().startswith("https:")

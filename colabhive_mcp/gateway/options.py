@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from colabhive_mcp.errors import ConfigError
@@ -40,9 +38,7 @@ class Options:
         if min(self.connect_timeout, self.read_timeout, self.max_response_bytes) <= 0:
             raise ConfigError("The time-outs and the size limit of the gateway client must be more than 0.")
         if self.ca_bundle is not None and not self.verify:
-            raise ConfigError("The setting `ca_bundle` says whom to trust, and certificates are not to be checked.")
-        if self.ca_bundle is not None:
-            check_ca_bundle(self.ca_bundle, source="the setting `ca_bundle`")
+            raise ConfigError("The setting `ca_bundle` says whom to trust, yet certificates are not to be checked.")
 
 
 def _check_url(api_url: str) -> None:
@@ -62,17 +58,3 @@ def _check_header(setting: str, value: str) -> None:
         raise ConfigError(
             f"The setting `{setting}` is empty, or holds a space, a line break or a character that no header can carry."
         )
-
-
-def check_ca_bundle(path: str, *, source: str) -> None:
-    """Raise ConfigError, naming *path* and its *source*, when no certificates can be read there."""
-    place = Path(path)
-    if not place.exists():
-        raise ConfigError(f"The CA bundle {path} that {source} names does not exist.")
-    if place.is_file():
-        try:
-            ssl.create_default_context(cafile=path)
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"The CA bundle {path} that {source} names holds no certificates that can be read."
-            ) from error

@@ -150,9 +150,9 @@ class Faults:
         return send(response, connection.start_response)
 
     def _remember(self, request: Request) -> None:
-        record = _to_record(request)
+        entry = (Request(request.method, request.path), _to_record(request))
         with self._changed:
-            self._seen.append((request, record))
+            self._seen.append(entry)
             self._changed.notify_all()
 
     # The control

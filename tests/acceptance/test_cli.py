@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable
 from fcntl import ioctl
 from pathlib import Path
@@ -244,8 +245,10 @@ def test_interrupted_call(gateway: GatewayProcess, tmp_path: Path) -> None:
         command, env=build_environ(tmp_path, gateway, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     with child:
+        deadline = time.monotonic() + 30
         while not gateway.seen("/invocations/"):
             assert child.poll() is None
+            assert time.monotonic() < deadline
         child.send_signal(signal.SIGINT)
         assert child.communicate(timeout=10) == (b"", b"")
     assert child.returncode == 130

@@ -55,7 +55,7 @@ def test_bad_arguments(arguments: dict[str, Any]) -> None:
 
 def test_the_definition_is_a_tool() -> None:
     """The definition is one that MCP and every client take, and its own schema takes what the notes say to send."""
-    spec._validate(dict(DEFINITION), "2025-11-25", "Tool")  # noqa: SLF001 - the harness's own check of one definition
+    spec._validate(dict(DEFINITION), "2025-11-25", "Tool")
     assert is_portable(NAME)
     checker = build_checker(DEFINITION["inputSchema"])
     assert checker.accepts({"invocation_id": "i", "offset": 5})

@@ -109,10 +109,11 @@ class TestCertificates:
     def test_a_missing_bundle_stops_the_start(self, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """A bundle that is not there is one error with its path, from the options and from the environment."""
         missing = str(tmp_path / "none.pem")
-        with pytest.raises(ConfigError, match=r"none\.pem"):
-            build_options("http://127.0.0.1", ca_bundle=missing)
+        for scheme in ("http", "https"):
+            with pytest.raises(ConfigError, match=r"none\.pem does not exist"):
+                GatewayClient(build_options(f"{scheme}://127.0.0.1", ca_bundle=missing))
         environment.setenv("REQUESTS_CA_BUNDLE", missing)
-        with pytest.raises(ConfigError, match=r"none\.pem"):
+        with pytest.raises(ConfigError, match=r"none\.pem does not exist"):
             GatewayClient(build_options("https://127.0.0.1"))
         GatewayClient(build_options("http://127.0.0.1")).close()
 
@@ -121,7 +122,34 @@ class TestCertificates:
         empty = tmp_path / "empty.pem"
         empty.write_text("nothing")
         with pytest.raises(ConfigError, match=r"empty\.pem"):
-            build_options("https://127.0.0.1", ca_bundle=str(empty))
+            GatewayClient(build_options("https://127.0.0.1", ca_bundle=str(empty)))
+
+    def test_a_folder_of_certificates_is_a_bundle(self, bench: MakeBench, authority: Authority, tmp_path: Path) -> None:
+        """Certificates may be given as a folder that is hashed as OpenSSL does."""
+        hashed = subprocess.run(
+            ["openssl", "x509", "-hash", "-noout", "-in", authority.bundle], capture_output=True, check=True
+        )
+        shutil.copy(authority.bundle, tmp_path / f"{hashed.stdout.decode().strip()}.0")
+        assert bench(answer(DONE), tls=authority.server, ca_bundle=str(tmp_path)).invoke() == DONE
+
+    def test_the_name_on_the_certificate_counts(self, bench: MakeBench, authority: Authority) -> None:
+        """A certificate of a known authority for another name is not believed."""
+        run = bench(answer(DONE), tls=authority.server)
+        other = bench(
+            answer(DONE), api_url=run.server.url.replace("127.0.0.1", "localhost"), ca_bundle=authority.bundle
+        )
+        with pytest.raises(GatewayUnreachable, match="certificate"):
+            other.invoke()
+
+    def test_a_proxy_over_tls_is_believed_as_the_gateway_is(
+        self, bench: MakeBench, authority: Authority, environment: pytest.MonkeyPatch
+    ) -> None:
+        """A proxy that is asked over TLS shows a certificate of the same authorities."""
+        proxy = bench(answer(DONE), tls=authority.server).server
+        environment.setenv("HTTP_PROXY", proxy.url)
+        assert bench(answer(DONE), api_url="http://gateway.invalid", ca_bundle=authority.bundle).invoke() == DONE
+        with pytest.raises(GatewayUnreachable):
+            bench(answer(DONE), api_url="http://gateway.invalid").invoke()
 
     def test_tls_where_none_is_spoken(self, bench: MakeBench) -> None:
         """https to a port that speaks http is said in plain words."""
