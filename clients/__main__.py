@@ -8,40 +8,43 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from clients.report import Step, parse_steps, print_steps, summarize
 from clients.roster import Client, find_clients
 from clients.stage import Rehearsal, Stage, StageError, open_stage
-from clients.toolchains import HOME, ROOT, ToolchainError, prepare_toolchain
+from clients.toolchains import ROOT, ToolchainError, prepare_toolchain
 
 _CLIENT_LIMIT = 60
 
 
 def main(names: tuple[str, ...]) -> int:
-    """Run the clients one after the other over one gateway; the exit code."""
-    steps: list[Step] = []
-    try:
-        with open_stage(_make_folder()) as stage:
-            for client in find_clients(names):
-                played = list(_run_client(client, stage))
-                print_steps(client.name, played)
-                steps += played
-    except StageError as error:
-        steps.append(Step(name="gateway", passed=False, note=str(error)))
-        print_steps("gateway", steps[-1:])
+    """Run the clients one after the other; the exit code. The run's folder stays when something failed in it."""
+    folder = Path(tempfile.mkdtemp(prefix="colabhive-clients-"))
+    steps = list(_run_all(find_clients(names), folder))
     line, code = summarize(steps)
+    if code:
+        print(f"plans, logs and records: {folder}")
+    else:
+        shutil.rmtree(folder)
     print(line)
     return code
 
 
-def _make_folder() -> Path:
-    """An empty folder for this run; it stays until the next one, for whoever looks into a failure."""
-    folder = HOME / "last-run"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, mode=0o700)
-    return folder
+def _run_all(clients: tuple[Client, ...], folder: Path) -> Iterator[Step]:
+    """Every client over one gateway, each printed as soon as it is done."""
+    try:
+        with open_stage(folder) as stage:
+            for client in clients:
+                played = list(_run_client(client, stage))
+                print_steps(client.name, played)
+                yield from played
+    except StageError as error:
+        failure = Step(name="gateway", passed=False, note=str(error))
+        print_steps("gateway", [failure])
+        yield failure
 
 
 def _run_client(client: Client, stage: Stage) -> Iterator[Step]:

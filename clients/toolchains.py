@@ -3,6 +3,7 @@
 Knows the two package managers and nothing of what the packages do. Every bound ends below the next major version.
 """
 
+import fcntl
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HOME = ROOT / ".clients"
+_HOME = ROOT / ".clients"
 _INSTALL_LIMIT = 300
 # What the Inspector's package declares; older ones run the SDKs.
 _INSPECTOR_NODE = (22, 19)
@@ -34,20 +35,28 @@ class Toolchain:
     @property
     def folder(self) -> Path:
         """Where it is installed."""
-        return HOME / self.name
+        return _HOME / self.name
 
 
 def prepare_toolchain(toolchain: Toolchain) -> Path:
     """The folder of a complete installation. Raises `ToolchainError` with the package manager's last words."""
-    folder = toolchain.folder
-    marker = folder / "installed.json"
+    _HOME.mkdir(exist_ok=True)
+    with (_HOME / "lock").open("w") as lock:
+        # Two runs at once must not install into the same folder.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _install_missing(toolchain)
+    return toolchain.folder
+
+
+def _install_missing(toolchain: Toolchain) -> None:
+    marker = toolchain.folder / "installed.json"
     wanted = json.dumps(toolchain.requirements)
-    if not marker.is_file() or marker.read_text() != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        toolchain.install(folder, toolchain.requirements)
-        marker.write_text(wanted)
-    return folder
+    if marker.is_file() and marker.read_text() == wanted:
+        return
+    shutil.rmtree(toolchain.folder, ignore_errors=True)
+    toolchain.folder.mkdir()
+    toolchain.install(toolchain.folder, toolchain.requirements)
+    marker.write_text(wanted)
 
 
 def find_node(*, minimum: tuple[int, int] = (20, 0)) -> str:

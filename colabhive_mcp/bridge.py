@@ -34,6 +34,7 @@ from colabhive_mcp.gateway.client import GatewayClient, Options
 from colabhive_mcp.gateway.operations import build_request
 from colabhive_mcp.manifest.adapter import shape_output
 from colabhive_mcp.manifest.cache import Fetched, ManifestCache, NotModified
+from colabhive_mcp.manifest.client_form import to_exact_input
 from colabhive_mcp.manifest.filters import Rule, build_filters
 from colabhive_mcp.manifest.inventory import Form as ListForm
 from colabhive_mcp.manifest.inventory import Inventory, build_inventory
@@ -62,11 +63,11 @@ class Terms:
 
 @lru_cache(maxsize=512)
 def load_terms(tool: Tool) -> Terms:
-    """The terms of *tool*. Raises UnusableSchema where no arguments could be checked."""
+    """The terms of *tool*. Raises UnusableSchema where no arguments could fit or be checked."""
     manifest = tool.load()
     schema = manifest.get("inputSchema")
     schema = {} if schema is None else schema
-    check_schema(schema)
+    to_exact_input(schema)  # refuses what no client is shown, so that what is not listed cannot be called
     endpoint = manifest.get("endpoint")
     return Terms(
         schema,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -304,5 +305,5 @@ def _show_log(path: str) -> None:
 
 
 def _shorten(value: Any) -> str:
-    text = str(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"

@@ -22,7 +22,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from colabhive_mcp.errors import ConfigError
 from colabhive_mcp.gateway import questions
-from colabhive_mcp.gateway.answers import Answer, to_loose_value, to_object
+from colabhive_mcp.gateway.answers import Answer, parse_deep_json, to_loose_value, to_object
 from colabhive_mcp.gateway.operations import OperationRequest
 from colabhive_mcp.gateway.options import PREFIX, Options
 from colabhive_mcp.gateway.pages import ManifestAnswer, Page, join_pages
@@ -129,7 +129,9 @@ class GatewayClient:
         return self._patience.repeat(attempt, safety=question.safety, cancel=cancel, deadline=deadline, host=self._host)
 
     def _to_page(self, answer: Answer) -> Page:
-        return Page(self._to_object(answer), answer.headers.get("ETag"), len(answer.body), answer.host)
+        """One tool that is nested too deeply takes no other with it."""
+        document = to_object(answer, note=self._note, redact=self._redact, parse=parse_deep_json)
+        return Page(document, answer.headers.get("ETag"), len(answer.body), answer.host)
 
     def _to_object(self, answer: Answer) -> dict[str, Any]:
         return to_object(answer, note=self._note, redact=self._redact)

@@ -125,7 +125,7 @@ def parse_problem(answer: Answer, *, redact: Redact) -> Problem:
         page = quote(describe_page(text), redact=redact, limit=_MAX_QUOTE)
         return Problem(f"{page} Check the setting `api_url`, and whether a proxy answered in the gateway's place.")
     try:
-        words, code = _find_words(parse_json(text, body=answer.body))
+        words, code = _find_words(parse_json(text))
     except ValueError:
         words, code = text, None
     return Problem(quote(words, redact=redact, limit=_MAX_QUOTE), code and cut(flatten(redact(code)), _MAX_NAME))

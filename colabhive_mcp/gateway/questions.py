@@ -23,6 +23,7 @@ _ETAG = re.compile(r"[\x20-\x7e\x80-\xff]+")
 
 Part = tuple[str, str | tuple[str, bytes, str]]
 
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _JSON = {"Accept": "application/json"}
 _JSON_TYPE = {"Content-Type": "application/json"}
 _ANY = {"Accept": "application/json, */*;q=0.5"}
@@ -108,6 +109,6 @@ def _quote(text: str) -> str:
 
 def _encode(value: Any) -> bytes:
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        return _ENCODER.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolError("The arguments hold a value that JSON cannot carry.") from error

@@ -43,15 +43,17 @@ _META_FIELDS = (
     "deprecation",
     "links",
 )
+_COMPOSITIONS = ("allOf", "anyOf", "oneOf")
 _BINARY_FIELDS = {"image_b64", "images", "audio_b64"}
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """An MCP tool definition, and in words what its input schema no longer says."""
+    """An MCP tool definition, in words what its input schema no longer says, and what an operator is told of that."""
 
     body: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    rewriting: str | None = None
 
 
 def build_definition(tool: Tool, name: str, revision: Revision, *, exact_schemas: bool = False) -> Definition:
@@ -72,7 +74,15 @@ def build_definition(tool: Tool, name: str, revision: Revision, *, exact_schemas
         for key, value in optional.items()
         if value is not None and (key not in texts or isinstance(value, str))
     }
-    return Definition({"name": name, **kept, "inputSchema": schema}, notes)
+    rewriting = None if exact_schemas else _say_rewriting(manifest.get("inputSchema"), notes)
+    return Definition({"name": name, **kept, "inputSchema": schema}, notes, rewriting)
+
+
+def _say_rewriting(schema: Any, notes: tuple[str, ...]) -> str | None:
+    """How the root of an input schema is shown that clients would not take as it is."""
+    composed = [keyword for keyword in _COMPOSITIONS if isinstance(schema, dict) and keyword in schema]
+    told = [f"its root's {' and '.join(composed)} is shown as plain properties."] if composed else []
+    return " ".join([*told, *notes]) or None
 
 
 def _shape_input(schema: Any, *, exact: bool) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -105,7 +105,8 @@ class Inventory:
                 left_out.append(LeftOut(slug, str(error)))
                 continue
             definitions.append(dump_json(definition.body))
-            rewritten += [LeftOut(slug, note) for note in definition.notes[:1]]
+            if definition.rewriting is not None:
+                rewritten.append(LeftOut(slug, definition.rewriting))
         definitions += [dump_json(extra) for extra in self._shape_extras(revision)]
         pages = tuple(_paginate(definitions, self.form.page_size))
         digest = hashlib.sha256(b"".join(pages)).hexdigest()[:16]

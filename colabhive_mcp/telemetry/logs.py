@@ -18,8 +18,8 @@ from colabhive_mcp.telemetry.events import Event, Record
 LOGGER = "colabhive_mcp"
 LEVELS = ("debug", "info", "warning", "error")
 
-# Of what may stand before a key only two English words are let be: a letter can be the end of "\n" or "%3D".
-_KEY = re.compile(r"(?<!arc)(?<!bee)hive_[A-Za-z0-9_\-]+")
+# Of what may stand before a key only our own name and two words are let be: a letter can be the end of "\n" or "%3D".
+_KEY = re.compile(r"(?<!colab)(?<!arc)(?<!bee)hive_[A-Za-z0-9_\-]+")
 _CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*://)[^/?#\s\"'<>]+@", re.IGNORECASE)
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.~\-]")
 _MARK = "[redacted]"

@@ -165,6 +165,7 @@ class StdioServer:
         self._in_flight: dict[RequestId, tuple[Exchange, Lane, Callable[[], None]]] = {}
         self._registry = threading.Condition()
         self._watching = False
+        self._ended = False
 
     def run(self) -> None:
         """Read until there is nothing more to read, then let what is in flight end."""
@@ -220,7 +221,7 @@ class StdioServer:
         """Take a request: on a worker where it may wait, at once where it can't."""
         lane = self._lanes.get(request.method)
         respond = batch.add if batch is not None else self._post_wanted if lane is None else self._send
-        exchange = Exchange(request, notify=self._send, respond=respond, done=lambda ended: self._forget(ended, batch))
+        exchange = Exchange(request, notify=self._notify, respond=respond, done=lambda ended: self._forget(ended, batch))
         task = _Task(self._answer, exchange)
         with self._registry:
             known = self._in_flight.get(request.id)
@@ -299,12 +300,13 @@ class StdioServer:
         try:
             for notice in self._server.notices(context):
                 if isinstance(notice, Notification):
-                    self._post(encode(notice))
+                    self._notify(encode(notice), lambda: True)
         except Exception as error:  # a thread has nobody else to tell; calls and lists say for themselves what is wrong
             self._record(Failed(f"The tools are not watched for changes: {error}"))
 
     def _drain(self) -> None:
         """Give what is in flight its time to end and be written."""
+        self._ended = True
         end = time.monotonic() + self._options.drain_timeout
         with self._registry:
             self._registry.wait_for(lambda: not self._in_flight, self._options.drain_timeout)
@@ -317,7 +319,11 @@ class StdioServer:
             exchanges = [exchange for exchange, _, _ in self._in_flight.values()]
         abandoned = sum(exchange.abandon() for exchange in exchanges)
         if abandoned:
-            self._record(Warned(f"Stopped with {abandoned} calls unfinished; their jobs may go on at the gateway"))
+            self._record(Warned(f"Stopped with calls unfinished ({abandoned}); their jobs may go on at the gateway"))
+
+    def _notify(self, line: bytes, wanted: Callable[[], bool]) -> None:
+        """Write a notification; a client that has ended its input waits for responses at most."""
+        self._send(line, lambda: wanted() and not self._ended)
 
     def _send(self, line: bytes, wanted: Callable[[], bool]) -> None:
         if self._writer.send(line, wanted):

@@ -82,6 +82,14 @@ class StdioClient:
         lines = [json.loads(line) for line in self.stderr.splitlines() if line.startswith("{")]
         return [line for line in lines if line.get("event") == name]
 
+    def wait_event(self, name: str, *, at_least: int = 1, timeout: float = PATIENCE) -> list[dict[str, Any]]:
+        """The logged events of that name, as soon as there are *at_least* so many."""
+        pause, deadline = threading.Event(), time.monotonic() + timeout
+        while len(events := self.events(name)) < at_least:
+            assert time.monotonic() < deadline, f"no {name} within {timeout} s; the log:\n{self.stderr}"
+            pause.wait(0.02)
+        return events
+
     def send_raw(self, data: bytes) -> None:
         """Write bytes as they are."""
         assert self.process.stdin is not None

@@ -55,6 +55,11 @@ class GatewayProcess:
             self._process.stdout.close()
             self._process = None
 
+    def restart(self, port: int) -> Self:
+        """Start it again where clients know it to be."""
+        self._arguments = ("--port", str(port), *self._arguments[2:])
+        return self.start()
+
     def __enter__(self) -> Self:
         return self.start()
 
