@@ -9,30 +9,62 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import IO, TYPE_CHECKING
 
 from colabhive_mcp.errors import BadAnswer, ConfigError, GatewayError, GatewayUnreachable, KeyRefused
 from colabhive_mcp.telemetry.events import discard
-from colabhive_mcp.telemetry.logs import Redaction, build_record
 
 if TYPE_CHECKING:
     from colabhive_mcp.bridge import Bridge
     from colabhive_mcp.config import Settings
     from colabhive_mcp.gateway.client import GatewayClient
-    from colabhive_mcp.telemetry.events import Record
+    from colabhive_mcp.telemetry.events import Event, Record
+
+
+class Log:
+    """A sink of events, set up with the first one or by ``open``: no handshake waits for ``logging`` to load."""
+
+    def __init__(self, build: Callable[[], Record]) -> None:
+        self._build = build
+        self._lock = Lock()
+        self._record: Record | None = None
+
+    def open(self) -> Record:
+        """The sink itself; what libraries log goes there too from then on."""
+        with self._lock:
+            if self._record is None:
+                self._record = self._build()
+            return self._record
+
+    def __call__(self, event: Event) -> None:
+        self.open()(event)
 
 
 @contextlib.contextmanager
 def open_log(settings: Settings, *, quiet: bool = False) -> Iterator[Record]:
-    """The sink of events, on stderr or in ``log_file``; *quiet* keeps to warnings where nobody set a level."""
+    """The log of a command; *quiet* keeps to warnings where nobody set a level."""
+    with prepare_log(settings, quiet=quiet) as log:
+        yield log.open()
+
+
+@contextlib.contextmanager
+def prepare_log(settings: Settings, *, quiet: bool = False) -> Iterator[Log]:
+    """The sink of events, on stderr or in ``log_file``, for somebody to open."""
     level = "warning" if quiet and settings.source("log_level") == "default" else settings.log_level
-    redact = Redaction([settings.api_key] if settings.api_key else [])
     with _open_stream(settings.log_file) as stream:
         log_format = settings.log_format
         if log_format == "auto":
             log_format = "text" if stream.isatty() else "json"
-        yield build_record(level=level, log_format=log_format, stream=stream, redact=redact)
+
+        def build() -> Record:
+            from colabhive_mcp.telemetry.logs import Redaction, build_record  # noqa: PLC0415 - imports logging
+
+            redact = Redaction([settings.api_key] if settings.api_key else [])
+            return build_record(level=level, log_format=log_format, stream=stream, redact=redact)
+
+        yield Log(build)
 
 
 @contextlib.contextmanager

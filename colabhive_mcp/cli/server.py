@@ -10,11 +10,11 @@ import contextlib
 import os
 import sys
 
-from colabhive_mcp.cli.assembly import load_bridge, open_log
+from colabhive_mcp.cli.assembly import Log, load_bridge, prepare_log
 from colabhive_mcp.cli.exits import leave_at_signals, run_guarded
 from colabhive_mcp.config import Settings, load_settings
 from colabhive_mcp.errors import EXIT_OK, ConfigError
-from colabhive_mcp.telemetry.events import Record, Warned
+from colabhive_mcp.telemetry.events import Warned
 from colabhive_mcp.transports.identity import build_server
 from colabhive_mcp.transports.late import LateToolbox
 from colabhive_mcp.transports.stdio import Options, StdioServer, claim_descriptors
@@ -37,15 +37,15 @@ def run_server(settings: Settings) -> int:
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
         print(GREETING, file=sys.stderr)
     descriptors = _claim_descriptors()  # before anything is loaded that may print
-    with open_log(settings) as record:
+    with prepare_log(settings) as log:
         for sentence in settings.warnings:
-            record(Warned(sentence))
-        build_stdio(settings, record, descriptors).run()
+            log(Warned(sentence))
+        build_stdio(settings, log, descriptors).run()
         _leave()
     return EXIT_OK
 
 
-def build_stdio(settings: Settings, record: Record, descriptors: tuple[int, int]) -> StdioServer:
+def build_stdio(settings: Settings, log: Log, descriptors: tuple[int, int]) -> StdioServer:
     """The server on *descriptors*, which are its alone."""
     options = Options(
         workers=settings.workers,
@@ -53,9 +53,9 @@ def build_stdio(settings: Settings, record: Record, descriptors: tuple[int, int]
         max_line=settings.max_message_bytes,
         log_frames=settings.log_jsonrpc,
     )
-    toolbox = LateToolbox(lambda: load_bridge(settings, record))
-    server = build_server(toolbox, transport="stdio", record=record)
-    return StdioServer(server, options, record=record, descriptors=descriptors)
+    toolbox = LateToolbox(lambda: load_bridge(settings, log.open()))
+    server = build_server(toolbox, transport="stdio", record=log)
+    return StdioServer(server, options, record=log, descriptors=descriptors, leave=_leave)
 
 
 def _claim_descriptors() -> tuple[int, int]:

@@ -164,7 +164,7 @@ class _Adapter(HTTPAdapter):
     def build_connection_pool_key_attributes(self, *args: Any, **kwargs: Any) -> Any:
         """The pool's attributes, with one context in place of a bundle that every connection would read again."""
         host, tls = super().build_connection_pool_key_attributes(*args, **kwargs)
-        return host, {"cert_reqs": tls["cert_reqs"], "ssl_context": self._context} if self._context else tls
+        return host, {"cert_reqs": tls["cert_reqs"], "ssl_context": self._context}
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         """The proxy's pools; a proxy that is asked over TLS is believed as the gateway is."""

@@ -87,7 +87,7 @@ def _say_rewriting(schema: Any, notes: tuple[str, ...]) -> str | None:
 
 def _shape_input(schema: Any, *, exact: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
     if exact:
-        return to_exact_input(schema), ()
+        return _spell_out(to_exact_input(schema)), ()
     form = to_input_form(schema)
     return form.schema, form.notes
 
@@ -105,8 +105,23 @@ def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> dic
 
 
 def to_exact_output(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest's own output schema, where it is one that a client can compile."""
-    return None if to_output_form(schema) is None else schema
+    """The manifest's own output schema, where it is one that a client can compile.
+
+    One that admits nothing but objects says so at its root, which the legacy revisions demand.
+    """
+    if to_output_form(schema) is None:
+        return None
+    return _spell_out({**schema, "type": "object"}) if is_object_schema(schema) else schema
+
+
+def _spell_out(schema: dict[str, Any]) -> dict[str, Any]:
+    """*schema* with an object for each property, as the legacy revisions demand: ``true`` and ``false`` become one."""
+    properties = schema.get("properties", {})
+    if not any(isinstance(each, bool) for each in properties.values()):
+        return schema
+    spelled: dict[bool, dict[str, Any]] = {True: {}, False: {"not": {}}}
+    own = {name: spelled[each] if isinstance(each, bool) else each for name, each in properties.items()}
+    return {**schema, "properties": own}
 
 
 def _is_binary(schema: Mapping[str, Any]) -> bool:

@@ -123,22 +123,17 @@ def _render(document: Document, style: Style, build: Callable[[Form], Json]) -> 
     for find_kept in (_keep_none, find_recursive):
         form = Form(document, style, kept=find_kept(document))
         try:
-            root = _assemble(form, build)
+            root = form.complete(build(form))
         except Unbounded:
             continue
         if not form.growing or to_size(root) <= to_limit(document):
             return root
-    return _assemble(Form(document, style, kept=document.labels.keys()), build)
+    form = Form(document, style, kept=document.labels.keys())
+    return form.complete(build(form))
 
 
 def _keep_none(document: Document) -> set[int]:
     return set()
-
-
-def _assemble(form: Form, build: Callable[[Form], Json]) -> Json:
-    root = build(form)
-    definitions = form.define()
-    return {**root, "$defs": definitions} if definitions else root
 
 
 # The root of an input

@@ -101,10 +101,13 @@ class Inventory:
         for slug, tool in self.offered.items():
             try:
                 definition = build_definition(tool, self.names[slug], revision, exact_schemas=self.form.exact_schemas)
+                definitions.append(dump_json(definition.body))
             except UnusableSchema as error:
                 left_out.append(LeftOut(slug, str(error)))
                 continue
-            definitions.append(dump_json(definition.body))
+            except RecursionError:
+                left_out.append(LeftOut(slug, "it is nested too deep"))
+                continue
             if definition.rewriting is not None:
                 rewritten.append(LeftOut(slug, definition.rewriting))
         definitions += [dump_json(extra) for extra in self._shape_extras(revision)]

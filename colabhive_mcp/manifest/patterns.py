@@ -2,11 +2,13 @@ r"""The regular expressions of JSON Schema, which are ECMAScript's, run by Pytho
 
 What differs between the two and is easy is translated (``\/``, ``\d``, ``(?<name>…)``, ``\u{…}``, ``[^]``, ``$``,
 ``[\w-.]``). What cannot be translated is not enforced, and the reason is told. Python's engine backtracks and cannot
-be stopped, so each pattern has an upper estimate of its steps, from which the caller decides whether to try a match.
+be stopped, so each pattern has an upper estimate of its steps, and a string for which they could be too many is not
+tried.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -43,6 +45,7 @@ _TWO_PART = frozenset("uxckpP")
 _PYTHON_GROUP = re.compile(r"\(\?(?!<|[=!:])")
 _CLASS_IN_RANGE = re.compile(r"\\[dDwWsS]-[^\]]|[^\[]-\\[dDwWsS]")
 
+_LONGEST = 1 << 24  # no string that comes here is longer
 _LARGE_REPEAT = 100
 _UNROLLED_REPEAT = 10
 
@@ -65,7 +68,7 @@ class Cost:
     def price(self, length: int) -> float:
         """The steps for a string of *length* characters; infinite where there is no telling."""
         try:
-            return float(self.ways * length**self.degree * self.base**length)
+            return float(self.ways) * float(length) ** self.degree * float(self.base) ** length
         except OverflowError:
             return math.inf
 
@@ -78,13 +81,14 @@ class Pattern:
     regex: re.Pattern[str]
     cost: Cost
 
-    def matches(self, text: str) -> bool:
-        """Whether the pattern is found anywhere in *text*: JSON Schema does not anchor it."""
-        return self.regex.search(text) is not None
-
-    def price(self, text: str) -> float:
-        """What `matches` may cost, in steps of the engine."""
-        return self.cost.price(len(text)) + len(text)
+    def to_text(self, *, steps: float, untried: bool) -> str:
+        """Python's text of the pattern, which answers *untried* for a string that may take more *steps* to search."""
+        text = self.regex.pattern
+        longest = bisect.bisect_right(range(_LONGEST), steps, key=self.cost.price) - 1
+        if longest + 1 == _LONGEST:
+            return f"(?a){text}"
+        over = rf"[\s\S]{{{longest + 1}}}"
+        return rf"(?a)\A(?:{over}|[\s\S]*?(?:{text}))" if untried else rf"(?a)\A(?!{over})[\s\S]*?(?:{text})"
 
 
 @lru_cache(maxsize=1024)

@@ -104,12 +104,12 @@ class Form:
         self.open.discard(id(target))
         return written
 
-    def define(self) -> Json:
-        """The definitions that the references written so far need, those that they need in turn included."""
+    def complete(self, root: Json) -> Json:
+        """*root* with the definitions that its references need, and those that they need in turn."""
         while self.wanted:
             target = self.wanted.pop()
             self.defs[self.names[id(target)]] = self.rewrite(target)
-        return self.defs
+        return {**root, "$defs": self.defs} if self.defs else root
 
     def _rewrite_reference(self, schema: Mapping[str, Any]) -> Json:
         rules = dict(self.document.rules(schema))

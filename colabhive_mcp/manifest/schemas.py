@@ -8,60 +8,38 @@ is empty and retrieves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from colabhive_mcp.manifest.checked_form import to_checked_form
 from colabhive_mcp.manifest.dialects import UnusableSchema
 from colabhive_mcp.manifest.document import load_document
-from colabhive_mcp.manifest.patterns import Pattern, Untranslatable, build_pattern
 from colabhive_mcp.manifest.wording import Trail, to_count, to_list, to_path, to_quoted, to_words
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-SECONDS = 1.0  # for one check; a schema can be made to multiply, and no client waits for that
-MATCHING = 30_000_000  # steps of regular expressions: a few tenths of a second
-DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-# The keywords that apply schemas to a value: whatever multiplies goes through one of them.
-_COMPOSING = (
-    "$ref",
-    "$dynamicRef",
-    "$recursiveRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "properties",
-    "items",
-    "prefixItems",
-    "contains",
-    "dependentSchemas",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-)
+SECONDS = 0.5  # for one check; a schema can be made to multiply, and no client waits for that
+SECONDS_EACH = 5e-6  # more for each value in what is checked, so that a million numbers are no matter
 
 __all__ = ["Checker", "Finding", "UnusableSchema", "build_checker", "check_schema"]
 
-Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator["ValidationError"]]
+Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Iterable["ValidationError"] | None]
 
 
 class _TooExpensive(Exception):
-    """The check takes more work than it may."""
+    """The check takes more time than it may."""
 
 
 class _Budget(local):
-    """What is left of the work of the check that this thread is doing."""
+    """What is left of the time of the check that this thread is doing."""
 
     deadline = 0.0
-    matching = 0.0
 
 
 _budget = _Budget()
@@ -84,17 +62,24 @@ class Checker:
         self._validator = validator
 
     def findings(self, value: Any, *, limit: int = 5) -> list[Finding]:
-        """At most *limit* things that are wrong with *value*; empty where it fits."""
-        _budget.deadline, _budget.matching = monotonic() + SECONDS, MATCHING
+        """At most *limit* things that are wrong with *value*; empty where it fits.
+
+        A value that cannot be checked within the time or the stack has one finding that says so.
+        """
+        _budget.deadline = monotonic() + SECONDS + SECONDS_EACH * count_values(value)
+        found: dict[Finding, None] = {}
         try:
-            errors = list(islice(self._validator.iter_errors(value), limit))
-            return [Finding(_to_path(error), _to_message(error)) for error in errors]
+            for error in self._validator.iter_errors(value):
+                found[Finding(_to_path(error), _to_message(error))] = None
+                if len(found) == limit:
+                    break
         except _TooExpensive:
-            return [Finding("", "is too expensive to check against the schema; a smaller value may pass")]
+            found = found or {
+                Finding("", "is too expensive to check against the schema; a smaller value may pass"): None
+            }
         except RecursionError:
             return [Finding("", "is nested too deeply to check")]
-        except re.error:  # the library's own reading of patternProperties, for what is left over
-            return []
+        return list(found)
 
     def accepts(self, value: Any) -> bool:
         """Whether *value* fits."""
@@ -114,91 +99,181 @@ def check_schema(schema: Any) -> None:
 
 def build_checker(schema: Any) -> Checker:
     """The checker of *schema* in its own dialect. Raises UnusableSchema for what no value could be checked against."""
-    load_document(schema)
-    dialect = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
-    return Checker(_load_validators()[dialect.rstrip("#")](schema))
+    return Checker(_load_validator()(to_checked_form(load_document(schema))))
+
+
+def count_values(value: Any) -> int:
+    """How many values there are in *value*, itself included."""
+    count = 0
+    level = [value]
+    while level:
+        count += len(level)
+        level = [each for holder in level if isinstance(holder, dict | list) for each in _to_members(holder)]
+    return count
+
+
+def _to_members(holder: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return holder.values() if isinstance(holder, dict) else holder
 
 
 @cache
-def _load_validators() -> Mapping[str, Callable[[Any], Validator]]:
-    """A bounded validator for each dialect."""
+def _load_validator() -> Callable[[Any], Validator]:
+    """The library's validator of 2020-12, which is what a checked form is written in, with a limit on its time."""
     from jsonschema import validators  # noqa: PLC0415 - takes long to import, and no start-up needs it
     from referencing.jsonschema import EMPTY_REGISTRY  # noqa: PLC0415 - likewise
 
-    drafts = (
-        validators.Draft202012Validator,
-        validators.Draft201909Validator,
-        validators.Draft7Validator,
-        validators.Draft6Validator,
-        validators.Draft4Validator,
-    )
-
-    def bind(draft: Any) -> Callable[[Any], Validator]:
-        timed = {name: _limit(draft.VALIDATORS[name]) for name in _COMPOSING if name in draft.VALIDATORS}
-        bounded: Any = validators.extend(draft, {**timed, **_OWN})  # type: ignore[no-untyped-call]
-        return lambda schema: bounded(schema, registry=EMPTY_REGISTRY)
-
-    return {str(draft.META_SCHEMA.get("$id", draft.META_SCHEMA.get("id"))).rstrip("#"): bind(draft) for draft in drafts}
+    draft: Any = validators.Draft202012Validator
+    keywords = {name: _limit(keyword) for name, keyword in {**draft.VALIDATORS, **_OWN}.items()}
+    bounded: Any = validators.extend(draft, keywords)  # type: ignore[no-untyped-call]
+    return lambda schema: bounded(schema, registry=EMPTY_REGISTRY)
 
 
 def _limit(keyword: Keyword) -> Keyword:
-    """*keyword*, which looks at the time with each application."""
+    """*keyword*, which looks at the time first."""
 
-    def timed(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    def timed(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterable[ValidationError] | None:
         if monotonic() > _budget.deadline:
             raise _TooExpensive
-        yield from keyword(validator, rule, instance, schema) or ()
+        return keyword(validator, rule, instance, schema)
 
     return timed
 
 
-def _match(validator: Any, rule: str, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    """``pattern``; one that could run away on this value is not tried."""
-    pattern = read_pattern(rule) if isinstance(instance, str) else None
-    if pattern is None:
-        return
-    _budget.matching -= pattern.price(instance)
-    if _budget.matching >= 0 and not pattern.matches(instance):
-        yield _to_error(f"must match {rule}")
+# Keywords that the library has too: here faster, in bounded time, or without the whole value in the message
+
+_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "null": (type(None),),
+}
 
 
-def _pattern_properties(
-    validator: Any, rule: Mapping[str, Any], instance: Any, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    """``patternProperties``, its names read as ECMAScript's patterns."""
-    if not isinstance(instance, dict):
-        return
-    for source, subschema in rule.items():
-        pattern = read_pattern(source)
-        for name, member in instance.items():
-            if pattern is not None and pattern.matches(name):
-                yield from validator.descend(member, subschema, path=name, schema_path=source)
+def _check_type(
+    validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]
+) -> Iterable[ValidationError] | None:
+    kind = type(instance)
+    for name in (rule,) if isinstance(rule, str) else rule:
+        if kind in _PYTHON_TYPES[name] or (name == "integer" and kind is float and instance.is_integer()):
+            return None
+    return (_to_error("is of another type"),)
 
 
-def _additional_properties(
+def _check_multiple(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    """``multipleOf`` of numbers as they are written: 0.3 is a multiple of 0.1, though not as they are stored."""
+    if type(instance) in (int, float) and not _is_multiple(instance, rule):
+        yield _to_error("is no multiple")
+
+
+def _is_multiple(number: float, unit: float) -> bool:
+    if isinstance(number, int) and isinstance(unit, int):
+        return number % unit == 0
+    try:
+        quotient = number / unit
+        return abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient))
+    except OverflowError:  # so large that no fraction is left
+        return True
+
+
+def _check_unique(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    if rule and isinstance(instance, list) and len({_to_key(item) for item in instance}) < len(instance):
+        yield _to_error("repeats an item")
+
+
+def _to_key(value: Any) -> Hashable:
+    """A key that is equal for values that JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, list):
+        return ("array", *map(_to_key, value))
+    if isinstance(value, dict):
+        return ("object", frozenset((name, _to_key(each)) for name, each in value.items()))
+    key: Hashable = value
+    return key
+
+
+def _check_required(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        missing = [name for name in rule if name not in instance]
+        if missing:
+            yield _to_error(_say_missing(missing))
+
+
+def _check_properties(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        for name in rule if len(rule) <= len(instance) else instance:
+            if name in instance and name in rule:
+                yield from _descend(validator, instance[name], rule[name], name)
+
+
+def _check_pattern_properties(
     validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]
 ) -> Iterator[ValidationError]:
-    """``additionalProperties``, by the same reading of the names."""
+    for source, subschema in rule.items() if isinstance(instance, dict) else ():
+        pattern = re.compile(source)
+        for name, member in instance.items():
+            if pattern.search(name):
+                yield from _descend(validator, member, subschema, name)
+
+
+def _check_additional_properties(
+    validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
     if not isinstance(instance, dict):
         return
-    patterns = [read_pattern(source) for source in schema.get("patternProperties", ())]
+    patterns = [re.compile(source) for source in schema.get("patternProperties", ())]
     known = schema.get("properties", ())
-    others = [
-        name for name in instance if name not in known and not any(each and each.matches(name) for each in patterns)
-    ]
+    others = [name for name in instance if name not in known and not any(each.search(name) for each in patterns)]
     if isinstance(rule, dict):
         for name in others:
-            yield from validator.descend(instance[name], rule, path=name)
+            yield from _descend(validator, instance[name], rule, name)
     elif others and not rule:
         yield _to_error(_say_extra(others, known))
 
 
-def read_pattern(source: str) -> Pattern | None:
-    """The pattern as Python reads it; None where it can't, so that it is not enforced."""
-    try:
-        return build_pattern(source)
-    except Untranslatable:
-        return None
+def _check_items(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    if isinstance(instance, list):
+        for place in range(len(schema.get("prefixItems", ())), len(instance)):
+            yield from _descend(validator, instance[place], rule, place)
+
+
+def _descend(validator: Any, member: Any, rule: Any, step: str | int) -> Iterable[ValidationError]:
+    """As the library's ``descend``, which makes a validator for each member; most members can be passed without one."""
+    if _LEAVES.issuperset(rule) and _fits_leaf(validator, member, rule):
+        return ()
+    errors: Iterable[ValidationError] = validator.descend(member, rule, path=step)
+    return errors
+
+
+def _fits_leaf(validator: Any, member: Any, rule: Mapping[str, Any]) -> bool:
+    for keyword, value in rule.items():
+        check = validator.VALIDATORS.get(keyword)
+        for _ in (check and check(validator, value, member, rule)) or ():
+            return False
+    return True
+
+
+_LEAVES = frozenset(
+    {"type", "enum", "const", "pattern", "$comment", "required", "dependentRequired", "uniqueItems", "multipleOf"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
+    | {"minItems", "maxItems", "minProperties", "maxProperties"}
+)
+_OWN: Mapping[str, Keyword] = {
+    "type": _check_type,
+    "multipleOf": _check_multiple,
+    "uniqueItems": _check_unique,
+    "required": _check_required,
+    "properties": _check_properties,
+    "patternProperties": _check_pattern_properties,
+    "additionalProperties": _check_additional_properties,
+    "items": _check_items,
+}
+
+
+# Words
 
 
 def _to_error(words: str) -> ValidationError:
@@ -224,21 +299,37 @@ def _expected(phrase: Callable[[Any], str]) -> Callable[[ValidationError], str]:
     return lambda error: f"must be {phrase(error.validator_value)}, not {to_words(error.instance)}"
 
 
+def _counted(words: str, one: str, many: str) -> Callable[[ValidationError], str]:
+    return _expected(lambda number: words.format(to_count(int(number), one, many)))
+
+
 def _say_types(types: Any) -> str:
     names = types if isinstance(types, list) else [types]
-    return to_list(_ARTICLES.get(name, str(name)) for name in names)
+    return to_list(_ARTICLES.get(name, f"a {name}") for name in names)
 
 
-def _say_missing(error: ValidationError) -> str:
-    required: Any = error.validator_value
-    present: Any = error.instance
-    missing = [name for name in required if name not in present]
-    return f"{to_list(map(to_quoted, missing), joined='and')} is required but missing"
+def _say_missing(names: Collection[str]) -> str:
+    return f"{to_list(map(to_quoted, names), joined='and')} {'is' if len(names) == 1 else 'are'} required but missing"
 
 
-def _say_extra(names: Iterable[str], known: Collection[str]) -> str:
+def _say_extra(names: Collection[str], known: Collection[str]) -> str:
     allowed = f"; known are {to_list(map(to_quoted, known), joined='and')}" if known else ""
-    return f"{to_list(map(to_quoted, names), joined='and')} is not known here{allowed}"
+    return (
+        f"{to_list(map(to_quoted, names), joined='and')} {'is' if len(names) == 1 else 'are'} not known here{allowed}"
+    )
+
+
+def _say_dependents(error: ValidationError) -> str:
+    instance: Any = error.instance
+    rule: Any = error.validator_value
+    missing = {other: None for name, others in rule.items() if name in instance for other in others}
+    return _say_missing([name for name in missing if name not in instance])
+
+
+def _say_pattern(error: ValidationError) -> str:
+    """The pattern as the manifest has it."""
+    schema: Any = error.schema
+    return to_quoted(schema["$comment"])
 
 
 def _say_alternatives(error: ValidationError) -> str:
@@ -252,37 +343,36 @@ def _say_alternatives(error: ValidationError) -> str:
     return f"fits none of the alternatives; nearest: {f'{place} ' if place else ''}{_to_message(nearest)}"
 
 
-_OWN: Mapping[str, Keyword] = {
-    "pattern": _match,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _limit(_additional_properties),
-}
 _ARTICLES = {
-    "string": "a string",
-    "number": "a number",
     "integer": "an integer",
-    "boolean": "true or false",
     "object": "an object",
     "array": "an array",
+    "boolean": "true or false",
     "null": "null",
 }
 _WORDS: Mapping[str, Callable[[ValidationError], str]] = {
     "type": _expected(_say_types),
     "enum": _expected(lambda values: f"one of {to_list(map(to_words, values))}"),
     "const": _expected(to_words),
-    "minimum": _expected(lambda bound: f"at least {bound}"),
-    "maximum": _expected(lambda bound: f"at most {bound}"),
-    "exclusiveMinimum": _expected(lambda bound: f"more than {bound}"),
-    "exclusiveMaximum": _expected(lambda bound: f"less than {bound}"),
-    "multipleOf": _expected(lambda unit: f"a multiple of {unit}"),
-    "minLength": _expected(lambda number: f"at least {to_count(number, 'character', 'characters')} long"),
-    "maxLength": _expected(lambda number: f"at most {to_count(number, 'character', 'characters')} long"),
-    "minItems": _expected(lambda number: f"a list of at least {to_count(number, 'item', 'items')}"),
-    "maxItems": _expected(lambda number: f"a list of at most {to_count(number, 'item', 'items')}"),
+    "minimum": _expected(lambda bound: f"at least {to_words(bound)}"),
+    "maximum": _expected(lambda bound: f"at most {to_words(bound)}"),
+    "exclusiveMinimum": _expected(lambda bound: f"more than {to_words(bound)}"),
+    "exclusiveMaximum": _expected(lambda bound: f"less than {to_words(bound)}"),
+    "multipleOf": _expected(lambda unit: f"a multiple of {to_words(unit)}"),
+    "minLength": _counted("at least {} long", "character", "characters"),
+    "maxLength": _counted("at most {} long", "character", "characters"),
+    "minItems": _counted("a list of at least {}", "item", "items"),
+    "maxItems": _counted("a list of at most {}", "item", "items"),
+    "minProperties": _counted("an object of at least {}", "property", "properties"),
+    "maxProperties": _counted("an object of at most {}", "property", "properties"),
     "uniqueItems": _expected(lambda _: "a list without repeats"),
-    "pattern": _expected(lambda pattern: f"a text that matches {to_quoted(pattern)}"),
-    "required": _say_missing,
+    "pattern": lambda error: f"must be a text that matches {_say_pattern(error)}, not {to_words(error.instance)}",
+    **dict.fromkeys(("contains", "minContains"), lambda error: "has too few items of the kind that it must contain"),
+    "maxContains": lambda error: "has too many items of one kind",
+    "required": lambda error: error.message,  # written here
     "additionalProperties": lambda error: error.message,  # written here
+    "dependentRequired": _say_dependents,
+    "not": lambda error: "is not allowed here",
     "anyOf": _say_alternatives,
     "oneOf": _say_alternatives,
 }

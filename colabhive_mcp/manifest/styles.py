@@ -1,8 +1,9 @@
-"""What clients refuse, as two tables: each keyword that is rewritten in a client's form, how, and why.
+"""How schemas are rewritten, as tables: each keyword that does not stay as it is, what becomes of it, and why.
 
-What goes in may be told in fewer words, as long as every valid call that a model would make is still allowed. What
-comes out may only be loosened, since clients check results against it; what refuses by what it accepts is told whole or not at all. Both write older dialects as 2020-12, which
-clients assume.
+All write older dialects as 2020-12. One changes nothing else: for the library that checks values. Two are for
+clients: what goes in may be told in fewer words, as long as every valid call that a model would make is still
+allowed; what comes out may only be loosened, since clients check results against it. What refuses a value by what it
+accepts is told whole or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from colabhive_mcp.manifest.rewriting import Form, Json, Rewrite, Style
 Schema = Mapping[str, Any]
 
 
-def _drop(form: Form, value: Any, schema: Schema) -> Json:
+def drop(form: Form, value: Any, schema: Schema) -> Json:
     """For what is no rule about values."""
     return {}
 
@@ -27,11 +28,11 @@ def _forgo(form: Form, value: Any, schema: Schema) -> Json:
     return {}
 
 
-def _rewrite_one(keyword: str) -> Rewrite:
+def rewrite_one(keyword: str) -> Rewrite:
     return lambda form, value, schema: {keyword: form.rewrite(value)}
 
 
-def _rewrite_flag(keyword: str) -> Rewrite:
+def rewrite_flag(keyword: str) -> Rewrite:
     """A keyword whose ``true`` and ``false`` every client knows, and some expect."""
     return lambda form, value, schema: {keyword: value if type(value) is bool else form.rewrite(value)}
 
@@ -40,8 +41,56 @@ def _rewrite_list(keyword: str) -> Rewrite:
     return lambda form, value, schema: {keyword: [form.rewrite(each) for each in value]}
 
 
-def _rewrite_map(keyword: str) -> Rewrite:
+def rewrite_map(keyword: str) -> Rewrite:
     return lambda form, value, schema: {keyword: {name: form.rewrite(each) for name, each in value.items()}}
+
+
+def _rewrite_items(form: Form, items: Any, schema: Schema) -> Json:
+    if type(items) is not list:
+        return {"items": form.rewrite(items)}
+    others = {"items": form.rewrite(schema["additionalItems"])} if "additionalItems" in schema else {}
+    return {"prefixItems": [form.rewrite(each) for each in items], **others}
+
+
+def _rewrite_limit(keyword: str, exclusive: str) -> Rewrite:
+    """A limit with draft-04's flag beside it; without one it stays."""
+    return lambda form, value, schema: {exclusive if schema.get(exclusive) is True else keyword: value}
+
+
+def _rewrite_exclusive(keyword: str) -> Rewrite:
+    return lambda form, value, schema: {} if type(value) is bool else {keyword: value}
+
+
+def _rewrite_dependencies(form: Form, needs: Any, schema: Schema) -> Json:
+    lists = {name: each for name, each in needs.items() if type(each) is list}
+    schemas = {name: form.rewrite(each) for name, each in needs.items() if type(each) is not list}
+    return {**({"dependentRequired": lists} if lists else {}), **({"dependentSchemas": schemas} if schemas else {})}
+
+
+# Means the same to the letter, in the dialect of 2020-12.
+EXACT: Mapping[str, Rewrite] = {
+    # Names within a document of its own: elsewhere they would clash, or make a reader look for a dialect or an address.
+    **dict.fromkeys(("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"), drop),
+    # Written again as far as references need them.
+    **dict.fromkeys(("$defs", "definitions"), drop),
+    # Subschemas.
+    **{keyword: rewrite_one(keyword) for keyword in ("not", "if", "then", "else", "contains", "propertyNames")},
+    "contentSchema": rewrite_one("contentSchema"),
+    **{keyword: _rewrite_list(keyword) for keyword in ("allOf", "anyOf", "oneOf", "prefixItems")},
+    **{keyword: rewrite_map(keyword) for keyword in ("properties", "patternProperties", "dependentSchemas")},
+    **{keyword: rewrite_flag(keyword) for keyword in ("additionalProperties", "unevaluatedProperties")},
+    "unevaluatedItems": rewrite_flag("unevaluatedItems"),
+    # Older dialects.
+    "items": _rewrite_items,
+    "additionalItems": drop,
+    "dependencies": _rewrite_dependencies,
+    "minimum": _rewrite_limit("minimum", "exclusiveMinimum"),
+    "maximum": _rewrite_limit("maximum", "exclusiveMaximum"),
+    "exclusiveMinimum": _rewrite_exclusive("exclusiveMinimum"),
+    "exclusiveMaximum": _rewrite_exclusive("exclusiveMaximum"),
+}
+
+# Both directions
 
 
 def _rewrite_not(form: Form, unwanted: Any, schema: Schema) -> Json:
@@ -80,25 +129,12 @@ def _rewrite_contains(form: Form, wanted: Any, schema: Schema) -> Json:
     return written
 
 
-def _rewrite_items(form: Form, items: Any, schema: Schema) -> Json:
-    if type(items) is list:
-        return {"prefixItems": [form.rewrite(each) for each in items]}
-    return _forgo(form, items, schema) if "prefixItems" in schema else {"items": form.rewrite(items)}
-
-
-def _rewrite_limit(keyword: str, exclusive: str) -> Rewrite:
-    """A limit with draft-04's flag beside it; without one it stays."""
-    return lambda form, value, schema: {exclusive if schema.get(exclusive) is True else keyword: value}
-
-
-def _rewrite_exclusive(keyword: str) -> Rewrite:
-    return lambda form, value, schema: {} if type(value) is bool else {keyword: value}
-
-
-def _rewrite_dependencies(form: Form, needs: Any, schema: Schema) -> Json:
-    lists = {name: each for name, each in needs.items() if type(each) is list}
-    schemas = {name: form.rewrite(each) for name, each in needs.items() if type(each) is not list}
-    return {**({"dependentRequired": lists} if lists else {}), **({"dependentSchemas": schemas} if schemas else {})}
+def _rewrite_rest(form: Form, items: Any, schema: Schema) -> Json:
+    written = _rewrite_items(form, items, schema)
+    if ("prefixItems" in schema or "prefixItems" in written) and "items" in written:
+        form.loosened += 1
+        del written["items"]
+    return written
 
 
 def _rewrite_pattern(form: Form, source: Any, schema: Schema) -> Json:
@@ -114,7 +150,7 @@ def _rewrite_pattern_properties(form: Form, patterns: Any, schema: Schema) -> Js
 
 def _rewrite_other_properties(keyword: str) -> Rewrite:
     """Without a pattern that is not told, the names that it lets in would be refused."""
-    rewrite = _rewrite_flag(keyword)
+    rewrite = rewrite_flag(keyword)
 
     def rewrite_known(form: Form, value: Any, schema: Schema) -> Mapping[str, Any]:
         known = all(map(is_portable, schema.get("patternProperties", ())))
@@ -123,35 +159,21 @@ def _rewrite_other_properties(keyword: str) -> Rewrite:
     return rewrite_known
 
 
-_BOTH: Mapping[str, Rewrite] = {
-    # Names within a document of its own: here they would clash, or make a client look for a dialect or an address.
-    **dict.fromkeys(("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"), _drop),
-    # Written again as far as references need them.
-    **dict.fromkeys(("$defs", "definitions"), _drop),
+_TOLD: Mapping[str, Rewrite] = {
+    **EXACT,
     # For authors, not for models.
-    "$comment": _drop,
-    # Subschemas.
-    **{keyword: _rewrite_one(keyword) for keyword in ("propertyNames", "contentSchema")},
-    **{keyword: _rewrite_list(keyword) for keyword in ("allOf", "anyOf", "prefixItems")},
-    **{keyword: _rewrite_map(keyword) for keyword in ("properties", "dependentSchemas")},
+    "$comment": drop,
     # Subschemas that refuse a value by what they accept: to tell less of them would be to refuse more.
     "not": _rewrite_not,
     "oneOf": _rewrite_one_of,
     "if": _rewrite_if,
-    **dict.fromkeys(("then", "else"), _drop),
+    **dict.fromkeys(("then", "else"), drop),
     "contains": _rewrite_contains,
-    **dict.fromkeys(("minContains", "maxContains"), _drop),
+    **dict.fromkeys(("minContains", "maxContains"), drop),
     # Few clients know it, and it would see less of what is rewritten beside it.
     "unevaluatedItems": _forgo,
     # A client of draft-07 knows no prefixItems, and would hold the first items to the rule of the others.
-    "items": _rewrite_items,
-    # Older dialects.
-    "additionalItems": _forgo,
-    "dependencies": _rewrite_dependencies,
-    "minimum": _rewrite_limit("minimum", "exclusiveMinimum"),
-    "maximum": _rewrite_limit("maximum", "exclusiveMaximum"),
-    "exclusiveMinimum": _rewrite_exclusive("exclusiveMinimum"),
-    "exclusiveMaximum": _rewrite_exclusive("exclusiveMaximum"),
+    "items": _rewrite_rest,
     # One pattern that a client cannot compile costs it the whole list.
     "pattern": _rewrite_pattern,
     "patternProperties": _rewrite_pattern_properties,
@@ -253,7 +275,7 @@ def _complete_array(form: Form, written: Json) -> None:
 
 INPUT = Style(
     {
-        **_BOTH,
+        **_TOLD,
         # Some clients take only one type in each schema; null is the usual second one, and often says only "or absent".
         "properties": _rewrite_properties,
         "type": _rewrite_type,
@@ -262,7 +284,7 @@ INPUT = Style(
         # Some models refuse a format that they do not know.
         "format": _rewrite_format,
         # It asks the client to repeat an argument as an HTTP header, which nobody here reads.
-        "x-mcp-header": _drop,
+        "x-mcp-header": drop,
     },
     _finish_input,
 )
@@ -277,11 +299,11 @@ def _rewrite_checked_pattern(form: Form, source: Any, schema: Schema) -> Json:
 
 OUTPUT = Style(
     {
-        **_BOTH,
+        **_TOLD,
         # Clients that check formats would refuse a result that fits the manifest, for which a format is an annotation.
-        "format": _drop,
+        "format": drop,
         # OpenAPI's word, not JSON Schema's; some clients obey it, and refuse to compile it without a type.
-        "nullable": _drop,
+        "nullable": drop,
         # What is not enforced here must not be promised there.
         "pattern": _rewrite_checked_pattern,
     },

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import select
 import sys
 from collections.abc import Iterable
 from typing import IO, Any
@@ -115,8 +116,21 @@ class _LazyFormatter(logging.Formatter):
         return self._inner.format(record)
 
 
+def _takes_more(stream: IO[str]) -> bool:
+    """Whether a write to *stream* would not wait; what is no file never does."""
+    try:
+        return bool(select.select((), (stream,), (), 0)[1])
+    except (OSError, ValueError, TypeError):
+        return True
+
+
 class _QuietHandler(logging.StreamHandler[Any]):
-    """A closed stderr is no reason to say more, or to stop."""
+    """A stderr that is closed, or full since nobody reads it, is no reason to say more, to wait, or to stop."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line where it can be written at once."""
+        if _takes_more(self.stream):
+            super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         """Drop the line."""

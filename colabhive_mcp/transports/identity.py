@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
-
 from colabhive_mcp import __version__
 from colabhive_mcp.protocol.revisions import Revision
 from colabhive_mcp.protocol.server import Client, Server, Toolbox
@@ -26,6 +24,8 @@ def build_server(toolbox: Toolbox, *, transport: str, record: Record) -> Server:
     """The protocol's server for one toolbox on *transport*."""
 
     def report(error: Exception) -> None:
+        import traceback  # noqa: PLC0415 - for a fault of ours alone
+
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         record(Failed(f"{type(error).__name__}: {error}", "".join(lines)))
 

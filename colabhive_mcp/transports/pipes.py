@@ -93,13 +93,29 @@ class LineWriter:
         return False
 
     def post(self, line: bytes) -> None:
-        """Have *line* written soon, after those posted before."""
+        """Have *line* written, after those posted before: at once where that can't wait, else soon."""
+        if len(line) < select.PIPE_BUF and not self._posted and self._send_at_once(line):
+            return
         with self._posting:
             self._posted.append(line)
             if not self._busy:
                 self._busy = True
                 Thread(target=self._send_posted, name="writer", daemon=True).start()
             self._posting.notify_all()
+
+    def _send_at_once(self, line: bytes) -> bool:
+        """Write a short line where nobody writes and the pipe has room: POSIX, a write up to PIPE_BUF is whole then."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            has_room = select.select([], [self._descriptor], [], 0)[1]
+            if has_room and not self._closed:
+                self._write(line)
+            return bool(has_room)
+        except OSError:
+            return False  # the one who posts it will find the same, and say so
+        finally:
+            self._lock.release()
 
     def flush(self, timeout: float) -> None:
         """Wait until what was posted is written, *timeout* seconds at the longest."""

@@ -7,16 +7,13 @@ decides what is still written for it: at most one response, no progress after it
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Event, Lock
-from types import FrameType
 from typing import Any
 
 from colabhive_mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
@@ -39,7 +36,6 @@ from colabhive_mcp.transports.workers import Lane
 
 LAST_WORDS = 0.1  # seconds to write what is there when the time for calls is over
 LISTERS = 2  # lists have threads of their own: they are answered while every worker waits
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +48,6 @@ class Options:
     drain_timeout: float
     max_line: int
     log_frames: bool = False
-
-
-class _Stop(BaseException):
-    """A signal ends the reading loop, wherever it is."""
 
 
 Send = Callable[[bytes, Callable[[], bool]], object]  # a line, and whether it is still wanted when its turn has come
@@ -142,7 +134,12 @@ class _BatchReply:
 
 
 class StdioServer:
-    """Serves one client on two descriptors until input ends, a signal comes or the client stops reading."""
+    """Serves one client on two descriptors until its input ends.
+
+    *leave* ends the process. It is called where the client has closed its end of stdout, by the thread that finds it
+    so, since the reading loop may wait for input that never comes. Signals are not this room's: an exception that a
+    handler raises in the middle of anything can get lost.
+    """
 
     def __init__(
         self,
@@ -151,12 +148,14 @@ class StdioServer:
         *,
         record: Record,
         descriptors: tuple[int, int],
+        leave: Callable[[], None],
     ) -> None:
         self._server = server
         self._options = options
         self._record = record
         self._input = descriptors[0]
-        self._writer = LineWriter(descriptors[1], on_closed=self._leave)
+        self._leave = leave
+        self._writer = LineWriter(descriptors[1], on_closed=self._end)
         self._session = Session()
         self._stopping = Event()
         self._calls = Lane("call", options.workers)
@@ -169,16 +168,15 @@ class StdioServer:
 
     def run(self) -> None:
         """Read until there is nothing more to read, then let what is in flight end."""
-        with contextlib.suppress(_Stop), _signals_stop():
-            for line in read_lines(self._input, limit=self._options.max_line):
-                self._receive(line)
-            self._drain()
-        self._abandon_all()
+        for line in read_lines(self._input, limit=self._options.max_line):
+            self._receive(line)
+        self._drain()
 
-    def _leave(self) -> None:
-        """The client reads no more: end the reading loop too, which may wait for input that never comes."""
+    def _end(self) -> None:
+        """The client reads no more."""
         self._record(Warned("The client has closed its end of stdout; stopping"))
-        _interrupt_main()
+        self._abandon_all()
+        self._leave()
 
     def _receive(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
@@ -221,7 +219,9 @@ class StdioServer:
         """Take a request: on a worker where it may wait, at once where it can't."""
         lane = self._lanes.get(request.method)
         respond = batch.add if batch is not None else self._post_wanted if lane is None else self._send
-        exchange = Exchange(request, notify=self._notify, respond=respond, done=lambda ended: self._forget(ended, batch))
+        exchange = Exchange(
+            request, notify=self._notify, respond=respond, done=lambda ended: self._forget(ended, batch)
+        )
         task = _Task(self._answer, exchange)
         with self._registry:
             known = self._in_flight.get(request.id)
@@ -378,33 +378,3 @@ def _open_stderr() -> None:
         os.open(os.devnull, os.O_WRONLY)  # it gets the lowest free number
     if sys.stderr is None:  # it was closed when Python started
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-
-
-@contextlib.contextmanager
-def _signals_stop() -> Iterator[None]:
-    """Within, SIGINT and SIGTERM raise _Stop on the main thread; after that they are ignored, since the end is near."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        _ignore_signals()
-        raise _Stop
-
-    for each in _SIGNALS:
-        signal.signal(each, stop)
-    try:
-        yield
-    finally:
-        _ignore_signals()
-
-
-def _ignore_signals() -> None:
-    for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
-
-
-def _interrupt_main() -> None:
-    """A signal to the main thread, which ends a read that it may be waiting in."""
-    main = threading.main_thread().ident
-    if main is not None and hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(main, signal.SIGTERM)
-    else:
-        signal.raise_signal(signal.SIGTERM)

@@ -6,8 +6,7 @@ import json
 import os
 import select
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from tests.conftest import Connect
 from tests.harness.client import StdioClient, to_messages
 from tests.harness.gateway import GatewayProcess, manifest
-from tests.harness.processes import COMMAND, INITIALIZE, build_environment, read_peak, spawn
+from tests.harness.processes import COMMAND, INITIALIZE, build_environment, read_peak, spawn, wait_until
 
 MIB = 1024 * 1024
 LINE_ENDS = "a\u2028b\u2029c\u0085d"
@@ -412,16 +411,6 @@ def count_waiting(descriptor: int) -> int:
     import termios
 
     return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), "little")
-
-
-def wait_until(condition: Callable[[], bool], timeout: float = 15.0) -> None:
-    """Look again and again, up to *timeout* seconds."""
-    pause = threading.Event()
-    for _ in range(int(timeout / 0.01)):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it has not come true in time")
 
 
 def test_long_lines_arrive_whole(gateway: GatewayProcess, tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ class StdioClient:
         revision: str = "2025-11-25",
     ) -> None:
         self.revision = revision
+        self.notifications: list[dict[str, Any]] = []
+        """All that were read, also those before an answer that was waited for."""
         self._methods: dict[Any, str] = {}
         self._next = 0
         self._log = folder / f"server-{time.monotonic_ns()}.log"
@@ -152,6 +154,8 @@ class StdioClient:
         """*message*, held to the schema of the revision in force."""
         method = self._methods.get(_key(message["id"])) if "method" not in message and "id" in message else None
         spec.check(message, revision=self.revision, method=method)
+        if "method" in message:
+            self.notifications.append(message)
         return message
 
     def wait(self, request_id: Any, timeout: float = PATIENCE) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -6,7 +6,8 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,16 @@ def spawn(environment: Mapping[str, str], log: Path, **options: Any) -> Iterator
         for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
             with suppress(BrokenPipeError):
                 pipe.close()
+
+
+def wait_until(condition: Callable[[], bool], timeout: float = 15.0) -> None:
+    """Look again and again, up to *timeout* seconds."""
+    pause = threading.Event()
+    for _ in range(int(timeout / 0.01)):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it has not come true in time")
 
 
 def wait_for_end(pid: int, timeout: float) -> bool:

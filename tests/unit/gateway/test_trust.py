@@ -145,11 +145,15 @@ class TestCertificates:
         self, bench: MakeBench, authority: Authority, environment: pytest.MonkeyPatch
     ) -> None:
         """A proxy that is asked over TLS shows a certificate of the same authorities."""
-        proxy = bench(answer(DONE), tls=authority.server).server
+        proxy = bench(answer(DONE), answer(b"", 400), tls=authority.server).server
         environment.setenv("HTTP_PROXY", proxy.url)
         assert bench(answer(DONE), api_url="http://gateway.invalid", ca_bundle=authority.bundle).invoke() == DONE
         with pytest.raises(GatewayUnreachable):
             bench(answer(DONE), api_url="http://gateway.invalid").invoke()
+        environment.setenv("HTTPS_PROXY", proxy.url)
+        with pytest.raises(GatewayUnreachable):
+            bench(answer(DONE), api_url="https://gateway.invalid", ca_bundle=authority.bundle).invoke()
+        assert {seen.method for seen in proxy.seen[1:]} == {"CONNECT"}
 
     def test_tls_where_none_is_spoken(self, bench: MakeBench) -> None:
         """https to a port that speaks http is said in plain words."""

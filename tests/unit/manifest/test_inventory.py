@@ -1,0 +1,236 @@
+"""What one client sees of a manifest: names, pages, cursors, and what is left out."""
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from colabhive_mcp.errors import ClientError
+from colabhive_mcp.manifest.filters import build_filters
+from colabhive_mcp.manifest.inventory import Form, Inventory, build_inventory
+from colabhive_mcp.manifest.model import Manifest, Tool, build_manifest, build_tool
+from colabhive_mcp.manifest.names import is_portable
+from colabhive_mcp.protocol.revisions import REVISIONS
+from tests.harness import spec
+
+LATEST = REVISIONS["2025-11-25"]
+OWN = {
+    "name": "own_tool",
+    "title": "Own",
+    "inputSchema": {"type": "object", "properties": {}},
+    "annotations": {"readOnlyHint": True},
+}
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    """An entry of a manifest."""
+    return {"name": name, "inputSchema": {"type": "object", "properties": {}}, **more}
+
+
+def take(*entries: Any, rules: dict[str, Any] | None = None, extras: Any = (), **form: Any) -> Inventory:
+    """What a client sees of a manifest with these entries."""
+    manifest = build_manifest({"tools": list(entries)}, etag=None)
+    return build_inventory(manifest, build_filters(**(rules or {})), Form(**form), extras=extras)
+
+
+def read(inventory: Inventory, cursor: str | None = None, revision: str = "2025-11-25") -> tuple[list[str], str | None]:
+    """The names on one page, and the cursor of the next."""
+    page, following = inventory.read_page(REVISIONS[revision], cursor)
+    return [entry["name"] for entry in json.loads(page)], following
+
+
+def test_one_page_by_default() -> None:
+    """However many tools there are, they are one page without a next one."""
+    names, following = read(take(*(tool(f"t{n:03}") for n in range(150))))
+    assert (names, following) == ([f"t{n:03}" for n in range(150)], None)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 100])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_pages(size: int, count: int) -> None:
+    """Pages are of the size that was asked for, in order, and end; the bridge's own tool comes last."""
+    inventory = take(*(tool(f"t{n}") for n in range(count)), extras=(OWN,), page_size=size)
+    seen, cursor, pages = [], None, 0
+    while pages == 0 or cursor is not None:
+        names, cursor = read(inventory, cursor)
+        assert 1 <= len(names) <= size
+        seen += names
+        pages += 1
+        assert pages <= count + 1
+    assert seen == [*(f"t{n}" for n in range(count)), "own_tool"]
+    assert pages == -(-(count + 1) // size)
+
+
+def test_an_empty_list_is_a_page() -> None:
+    """Without any tool the list is one empty page."""
+    assert read(take()) == ([], None)
+    assert read(take(page_size=5)) == ([], None)
+
+
+@pytest.mark.parametrize("cursor", ["", "junk", "0", "1", "AAAA", "é", "\ud83d", "x" * 10_000])
+def test_cursors_that_were_never_given(cursor: str) -> None:
+    """What is no cursor of this list is refused as bad params."""
+    for inventory in (take(tool("a"), tool("b"), page_size=1), take(tool("a"))):
+        with pytest.raises(ClientError, match="cursor") as refused:
+            inventory.read_page(LATEST, cursor)
+        assert refused.value.code == -32602
+
+
+def test_cursors_of_another_list() -> None:
+    """A cursor of an older manifest, or of other filters, is none of this list."""
+    before = take(tool("a"), tool("b"), tool("c"), page_size=1)
+    cursor = read(before)[1]
+    assert read(before, cursor)[0] == ["b"]
+    for after in (
+        take(tool("a"), tool("b"), tool("c", description="new"), page_size=1),
+        take(tool("a"), tool("b"), tool("c"), page_size=2),
+        take(tool("a"), tool("b"), tool("c"), page_size=1, rules={"deny_tools": ["a"]}),
+    ):
+        with pytest.raises(ClientError):
+            after.read_page(LATEST, cursor)
+
+
+def test_cursors_of_the_same_list() -> None:
+    """The same tools in another order, or fetched again, are the same list with the same cursors."""
+    cursor = read(take(tool("a"), tool("b"), page_size=1))[1]
+    assert read(take(tool("b"), tool("a"), page_size=1), cursor)[0] == ["b"]
+
+
+# Names
+
+
+def test_names() -> None:
+    """Each tool is listed under a name that every client takes, and is found by that name and by its slug."""
+    slugs = ["qwen-2.5-7b", "training.merge", "plain", "a b/c", "ü", "x" * 100]
+    inventory = take(*map(tool, slugs))
+    assert set(inventory.names) == set(slugs)
+    assert all(map(is_portable, inventory.names.values()))
+    assert len(set(inventory.names.values())) == len(slugs)
+    assert inventory.names["qwen-2.5-7b"] == "qwen-2_5-7b"
+    for slug, name in inventory.names.items():
+        assert inventory.find_slug(slug) == inventory.find_slug(name) == slug
+    assert inventory.find_slug("qwen") is None
+    assert sorted(read(inventory)[0]) == sorted(inventory.names.values())
+
+
+def test_exact_names() -> None:
+    """On request names are the slugs, but for one that is the name of a tool of the bridge's own."""
+    inventory = take(tool("qwen-2.5"), tool("own_tool"), extras=(OWN,), exact_names=True)
+    assert inventory.names["qwen-2.5"] == "qwen-2.5"
+    other = inventory.names["own_tool"]
+    assert other != "own_tool"
+    assert inventory.find_slug(other) == "own_tool"
+    assert sorted(read(inventory)[0]) == sorted(["qwen-2.5", other, "own_tool"])
+
+
+def test_own_names_are_reserved() -> None:
+    """A tool of the gateway never takes the name of one of the bridge's own."""
+    for slug in ("own_tool", "own.tool"):
+        names = read(take(tool(slug), extras=(OWN,)))[0]
+        assert len(set(names)) == 2
+        assert names[-1] == "own_tool"
+
+
+def test_refused_tools_are_known_and_not_listed() -> None:
+    """A tool that is filtered out is not listed, is found by its slug, and has its reason."""
+    inventory = take(tool("a"), tool("b.c"), tool("d"), rules={"deny_tools": ["b*"]})
+    assert read(inventory)[0] == ["a", "d"]
+    assert inventory.find_slug("b.c") == "b.c"
+    assert inventory.find_slug("b_c") is None
+    assert inventory.refused == {"b.c": "matched by deny_tools 'b*'"}
+
+
+def test_order_is_that_of_the_slugs() -> None:
+    """The list is in the same order however the manifest was."""
+    entries = [tool(name) for name in ("b", "a", "c.d", "C")]
+    assert take(*entries).encode(LATEST).pages == take(*entries[::-1]).encode(LATEST).pages
+
+
+def test_what_a_client_sees_as_the_same() -> None:
+    """Two inventories look the same when the offered tools are the same, whatever was filtered out or reordered."""
+    rules = {"deny_tools": ["x*"]}
+    one = take(tool("a"), tool("b"), tool("x1"), rules=rules)
+    assert one.shows_same(one)
+    assert one.shows_same(take(tool("b"), tool("a"), tool("x2"), tool("x3"), rules=rules))
+    assert not one.shows_same(take(tool("a"), rules=rules))
+    assert not one.shows_same(take(tool("a"), tool("b", description="new"), rules=rules))
+
+
+# What is left out
+
+
+def test_one_bad_tool_takes_no_other_with_it() -> None:
+    """Tools that no client could be shown are left out with a reason, and all others are listed."""
+    bad = {
+        "bad-type": {"type": "int"},
+        "bad-ref": {"$ref": "https://x.test/s"},
+        "bad-list": [],
+        "bad-false": False,
+    }
+    inventory = take(tool("a"), *(tool(name, inputSchema=schema) for name, schema in bad.items()), tool("z"))
+    encoded = inventory.encode(LATEST)
+    assert read(inventory)[0] == ["a", "z"]
+    assert sorted(entry.name for entry in encoded.left_out) == sorted(bad)
+    assert all(entry.reason for entry in encoded.left_out)
+
+
+def test_a_tool_nested_beyond_reading_takes_no_other_with_it() -> None:
+    """A tool whose manifest cannot be read again for its depth is left out like any other bad one."""
+    deep = Tool("deep", b'{"name":"deep","tags":' + b"[" * 50_000 + b"]" * 50_000 + b"}", *[None] * 7)
+    manifest = Manifest({"a": build_tool(tool("a")), "deep": deep}, (), None, 1)
+    inventory = build_inventory(manifest, (), Form())
+    assert read(inventory)[0] == ["a"]
+    assert [(entry.name, entry.reason) for entry in inventory.encode(LATEST).left_out] == [
+        ("deep", "it is nested too deep")
+    ]
+
+
+def test_rewriting_is_told() -> None:
+    """A tool whose schema is shown in another form is named with what was done, and only then."""
+    schema = {"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {}, "b": {}}}
+    entries = (tool("a"), tool("b", inputSchema=schema))
+    assert [entry.name for entry in take(*entries).encode(LATEST).rewritten] == ["b"]
+    assert take(*entries, exact_schemas=True).encode(LATEST).rewritten == ()
+
+
+# Encoding
+
+
+@pytest.mark.parametrize("revision", spec.REVISIONS)
+def test_lists_fit_their_revision(revision: str) -> None:
+    """The list is one that the revision allows, the bridge's own tool included."""
+    inventory = take(tool("a", displayName="A", annotations={"readOnly": True}), extras=(OWN,))
+    page, _ = inventory.read_page(REVISIONS[revision], None)
+    modern = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"} if revision == spec.MODERN else {}
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"tools": json.loads(page), **modern}}
+    spec.check(message, revision=revision, method="tools/list")
+    own = message["result"]["tools"][-1]
+    assert ("title" in own, "annotations" in own) == (revision >= "2025-06-18", revision >= "2025-03-26")
+
+
+def test_lists_are_encoded_once() -> None:
+    """However many ask at once, all get one and the same list, and revisions of one shape share it."""
+    inventory = take(*(tool(f"t{n}") for n in range(50)))
+    names = [*spec.REVISIONS] * 4
+    start = threading.Barrier(len(names))
+    seen: dict[str, set[int]] = {name: set() for name in spec.REVISIONS}
+
+    def work(name: str) -> None:
+        start.wait(10)
+        seen[name].add(id(inventory.encode(REVISIONS[name])))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert all(len(lists) == 1 for lists in seen.values())
+    assert len(set().union(*seen.values())) == 4
+    assert seen["2025-06-18"] == seen["2025-11-25"]
+
+
+def test_an_inventory_keeps_its_manifest() -> None:
+    """The copy that a session was shown stays with its inventory."""
+    inventory = take(tool("a"))
+    assert inventory.manifest.tools["a"] is inventory.offered["a"]
