@@ -42,9 +42,11 @@ from colabhive_mcp.manifest.model import LeftOut, Manifest, Tool
 from colabhive_mcp.manifest.schemas import Checker, UnusableSchema, build_checker, check_schema
 from colabhive_mcp.protocol.server import Caller, Changed, KeepAlive, Listing, Progress, ToolResult
 from colabhive_mcp.telemetry.events import Record, ToolInvoked, ToolLeftOut, ToolRewritten, Warned
+from colabhive_mcp.telemetry.logs import Redaction
 
 MANY_TOOLS = 40  # the least that a known client takes (Cursor)
 KEEP_ALIVE_EVERY = 15.0
+REFUSED = "refused"  # of a call that ended before it became an invocation, for the log
 KEPT_ANSWERS = 16  # answers of operations that were cut; the gateway has no invocation to read them on from
 _NEVER = Event()
 
@@ -131,6 +133,7 @@ class Bridge:
         self._current: Inventory | None = None
         self._told: set[LeftOut] = set()
         self._answers = _Answers()
+        self._redact = Redaction([settings.api_key] if settings.api_key else [])
 
     def inventory(self) -> Inventory:
         """What a client sees now; the manifest is fetched where there is no fresh copy. Raises BridgeError."""
@@ -324,23 +327,33 @@ class Bridge:
     ) -> Steps:
         """*steps* with their outcome as a result, and the event that the call ended."""
         started = self._clock()
-        sync, status, error = True, "refused", None
+        sync, status, error = True, REFUSED, None
         try:
             for step in steps:
                 if isinstance(step, Outcome):
                     sync, status, error = step.sync, step.status, step.error
-                    yield ToolResult(_render(step, form, output))
+                    yield ToolResult(self._render(step, form, output))
+                elif isinstance(step, Progress):
+                    yield replace(step, message=self._redact(step.message))
                 else:
                     yield step
         except (ToolError, GatewayError) as failure:
             error = failure.message
-            yield ToolResult(to_error(failure.message))
-        except Cancelled:
-            status = "cancelled"
+            yield ToolResult(to_error(self._redact(error)))
+        except (Cancelled, GeneratorExit):  # told so, or not asked for more
+            status = "cancelled" if status == REFUSED else status
             raise
         finally:
             latency_ms = round((self._clock() - started) * 1000, 1)
             self._record(ToolInvoked(slug, sync, latency_ms, status, error))
+
+    def _render(self, outcome: Outcome, form: Form, output: Checker | None) -> Body:
+        """The result as it came; words about a failure without the key, which a gateway may repeat in them."""
+        if not outcome.succeeded:
+            return to_error(self._redact(_say_outcome(outcome)))
+        return to_result(
+            outcome.result, form, output=output, invocation_id=outcome.invocation_id, offset=outcome.offset
+        )
 
     def _saver(self) -> Callable[[str, str], str] | None:
         directory = self._settings.artifact_dir
@@ -371,12 +384,6 @@ def _build_rules(settings: Settings) -> tuple[Rule, ...]:
         deny_side_effects=settings.deny_side_effects,
         stability=settings.stability,
     )
-
-
-def _render(outcome: Outcome, form: Form, output: Checker | None) -> Body:
-    if not outcome.succeeded:
-        return to_error(_say_outcome(outcome))
-    return to_result(outcome.result, form, output=output, invocation_id=outcome.invocation_id, offset=outcome.offset)
 
 
 def _say_replacement(listed: Any, name: str) -> str:

@@ -240,7 +240,7 @@ def _say_wait(error: GatewayError) -> str:
 def _say_state(answer: Mapping[str, Any], model_state: Any) -> str:
     """State, model state and the gateway's own detail in plain words."""
     status = _say_words(answer.get("status")) or "running"
-    parts = [_STATES.get(status, status.capitalize())]
+    parts = [_STATES.get(status, status[:1].upper() + status[1:])]
     if status != "running":
         parts.append(_MODEL_STATES.get(_say_words(answer.get("model_state")) or _say_words(model_state), ""))
     parts.append(_say_words(answer.get("status_detail")))

@@ -176,7 +176,7 @@ class _Root:
             return plain
         for part in self._find_parts(schema, rules):
             plain = _merge(self._to_plain(part, notes), plain)
-        for keyword in _INTRODUCTIONS.keys() & rules.keys():
+        for keyword in filter(rules.__contains__, _INTRODUCTIONS):
             branches = [self._to_plain(each, []) for each in rules[keyword] if each is not False]
             notes.append(_say_alternatives(_INTRODUCTIONS[keyword], branches, plain))
             plain = _merge(_unite_branches(branches), plain)
@@ -187,7 +187,7 @@ class _Root:
         return plain
 
     def _find_parts(self, schema: Json, rules: Json) -> Iterator[Any]:
-        for keyword in REFERENCES & rules.keys():
+        for keyword in filter(REFERENCES.__contains__, rules):
             yield self.form.document.target(schema, keyword)
         yield from rules.get("allOf", ())
 

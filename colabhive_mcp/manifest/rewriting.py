@@ -114,7 +114,7 @@ class Form:
     def _rewrite_reference(self, schema: Mapping[str, Any]) -> Json:
         rules = dict(self.document.rules(schema))
         written = self.rewrite_rules(schema, [rule for rule in rules.items() if rule[0] not in REFERENCES])
-        for keyword in REFERENCES & rules.keys():
+        for keyword in filter(REFERENCES.__contains__, rules):
             target = self.refer(self.document.target(schema, keyword))
             written = overlay(target, written) or self._nest(target, written)
         self.style.finish(self, written)

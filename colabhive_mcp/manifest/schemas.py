@@ -7,17 +7,16 @@ is empty and retrieves nothing.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from colabhive_mcp.manifest.checked_form import to_checked_form
 from colabhive_mcp.manifest.dialects import UnusableSchema
 from colabhive_mcp.manifest.document import load_document
+from colabhive_mcp.manifest.keywords import BUDGET, OWN, TooExpensive, limit_time, say_missing
 from colabhive_mcp.manifest.wording import Trail, to_count, to_list, to_path, to_quoted, to_words
 
 if TYPE_CHECKING:
@@ -28,21 +27,6 @@ SECONDS = 0.5  # for one check; a schema can be made to multiply, and no client 
 SECONDS_EACH = 5e-6  # more for each value in what is checked, so that a million numbers are no matter
 
 __all__ = ["Checker", "Finding", "UnusableSchema", "build_checker", "check_schema"]
-
-Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Iterable["ValidationError"] | None]
-
-
-class _TooExpensive(Exception):
-    """The check takes more time than it may."""
-
-
-class _Budget(local):
-    """What is left of the time of the check that this thread is doing."""
-
-    deadline = 0.0
-
-
-_budget = _Budget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +50,14 @@ class Checker:
 
         A value that cannot be checked within the time or the stack has one finding that says so.
         """
-        _budget.deadline = monotonic() + SECONDS + SECONDS_EACH * count_values(value)
+        BUDGET.deadline = monotonic() + SECONDS + SECONDS_EACH * count_values(value)
         found: dict[Finding, None] = {}
         try:
             for error in self._validator.iter_errors(value):
                 found[Finding(_to_path(error), _to_message(error))] = None
                 if len(found) == limit:
                     break
-        except _TooExpensive:
+        except TooExpensive:
             found = found or {
                 Finding("", "is too expensive to check against the schema; a smaller value may pass"): None
             }
@@ -123,163 +107,12 @@ def _load_validator() -> Callable[[Any], Validator]:
     from referencing.jsonschema import EMPTY_REGISTRY  # noqa: PLC0415 - likewise
 
     draft: Any = validators.Draft202012Validator
-    keywords = {name: _limit(keyword) for name, keyword in {**draft.VALIDATORS, **_OWN}.items()}
+    keywords = {name: limit_time(keyword) for name, keyword in {**draft.VALIDATORS, **OWN}.items()}
     bounded: Any = validators.extend(draft, keywords)  # type: ignore[no-untyped-call]
     return lambda schema: bounded(schema, registry=EMPTY_REGISTRY)
 
 
-def _limit(keyword: Keyword) -> Keyword:
-    """*keyword*, which looks at the time first."""
-
-    def timed(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterable[ValidationError] | None:
-        if monotonic() > _budget.deadline:
-            raise _TooExpensive
-        return keyword(validator, rule, instance, schema)
-
-    return timed
-
-
-# Keywords that the library has too: here faster, in bounded time, or without the whole value in the message
-
-_PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list,),
-    "null": (type(None),),
-}
-
-
-def _check_type(
-    validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]
-) -> Iterable[ValidationError] | None:
-    kind = type(instance)
-    for name in (rule,) if isinstance(rule, str) else rule:
-        if kind in _PYTHON_TYPES[name] or (name == "integer" and kind is float and instance.is_integer()):
-            return None
-    return (_to_error("is of another type"),)
-
-
-def _check_multiple(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    """``multipleOf`` of numbers as they are written: 0.3 is a multiple of 0.1, though not as they are stored."""
-    if type(instance) in (int, float) and not _is_multiple(instance, rule):
-        yield _to_error("is no multiple")
-
-
-def _is_multiple(number: float, unit: float) -> bool:
-    if isinstance(number, int) and isinstance(unit, int):
-        return number % unit == 0
-    try:
-        quotient = number / unit
-        return abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient))
-    except OverflowError:  # so large that no fraction is left
-        return True
-
-
-def _check_unique(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if rule and isinstance(instance, list) and len({_to_key(item) for item in instance}) < len(instance):
-        yield _to_error("repeats an item")
-
-
-def _to_key(value: Any) -> Hashable:
-    """A key that is equal for values that JSON Schema calls equal: 1 and 1.0 are, 1 and true are not."""
-    if isinstance(value, bool):
-        return ("boolean", value)
-    if isinstance(value, list):
-        return ("array", *map(_to_key, value))
-    if isinstance(value, dict):
-        return ("object", frozenset((name, _to_key(each)) for name, each in value.items()))
-    key: Hashable = value
-    return key
-
-
-def _check_required(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        missing = [name for name in rule if name not in instance]
-        if missing:
-            yield _to_error(_say_missing(missing))
-
-
-def _check_properties(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name in rule if len(rule) <= len(instance) else instance:
-            if name in instance and name in rule:
-                yield from _descend(validator, instance[name], rule[name], name)
-
-
-def _check_pattern_properties(
-    validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    for source, subschema in rule.items() if isinstance(instance, dict) else ():
-        pattern = re.compile(source)
-        for name, member in instance.items():
-            if pattern.search(name):
-                yield from _descend(validator, member, subschema, name)
-
-
-def _check_additional_properties(
-    validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    patterns = [re.compile(source) for source in schema.get("patternProperties", ())]
-    known = schema.get("properties", ())
-    others = [name for name in instance if name not in known and not any(each.search(name) for each in patterns)]
-    if isinstance(rule, dict):
-        for name in others:
-            yield from _descend(validator, instance[name], rule, name)
-    elif others and not rule:
-        yield _to_error(_say_extra(others, known))
-
-
-def _check_items(validator: Any, rule: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if isinstance(instance, list):
-        for place in range(len(schema.get("prefixItems", ())), len(instance)):
-            yield from _descend(validator, instance[place], rule, place)
-
-
-def _descend(validator: Any, member: Any, rule: Any, step: str | int) -> Iterable[ValidationError]:
-    """As the library's ``descend``, which makes a validator for each member; most members can be passed without one."""
-    if _LEAVES.issuperset(rule) and _fits_leaf(validator, member, rule):
-        return ()
-    errors: Iterable[ValidationError] = validator.descend(member, rule, path=step)
-    return errors
-
-
-def _fits_leaf(validator: Any, member: Any, rule: Mapping[str, Any]) -> bool:
-    for keyword, value in rule.items():
-        check = validator.VALIDATORS.get(keyword)
-        for _ in (check and check(validator, value, member, rule)) or ():
-            return False
-    return True
-
-
-_LEAVES = frozenset(
-    {"type", "enum", "const", "pattern", "$comment", "required", "dependentRequired", "uniqueItems", "multipleOf"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
-    | {"minItems", "maxItems", "minProperties", "maxProperties"}
-)
-_OWN: Mapping[str, Keyword] = {
-    "type": _check_type,
-    "multipleOf": _check_multiple,
-    "uniqueItems": _check_unique,
-    "required": _check_required,
-    "properties": _check_properties,
-    "patternProperties": _check_pattern_properties,
-    "additionalProperties": _check_additional_properties,
-    "items": _check_items,
-}
-
-
 # Words
-
-
-def _to_error(words: str) -> ValidationError:
-    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - loaded by now
-
-    return ValidationError(words)
 
 
 def _to_path(error: ValidationError) -> str:
@@ -308,22 +141,11 @@ def _say_types(types: Any) -> str:
     return to_list(_ARTICLES.get(name, f"a {name}") for name in names)
 
 
-def _say_missing(names: Collection[str]) -> str:
-    return f"{to_list(map(to_quoted, names), joined='and')} {'is' if len(names) == 1 else 'are'} required but missing"
-
-
-def _say_extra(names: Collection[str], known: Collection[str]) -> str:
-    allowed = f"; known are {to_list(map(to_quoted, known), joined='and')}" if known else ""
-    return (
-        f"{to_list(map(to_quoted, names), joined='and')} {'is' if len(names) == 1 else 'are'} not known here{allowed}"
-    )
-
-
 def _say_dependents(error: ValidationError) -> str:
     instance: Any = error.instance
     rule: Any = error.validator_value
     missing = {other: None for name, others in rule.items() if name in instance for other in others}
-    return _say_missing([name for name in missing if name not in instance])
+    return say_missing([name for name in missing if name not in instance])
 
 
 def _say_pattern(error: ValidationError) -> str:
@@ -373,6 +195,8 @@ _WORDS: Mapping[str, Callable[[ValidationError], str]] = {
     "additionalProperties": lambda error: error.message,  # written here
     "dependentRequired": _say_dependents,
     "not": lambda error: "is not allowed here",
+    "unevaluatedProperties": lambda error: "has properties that are not known here",
+    "unevaluatedItems": lambda error: "has more items than are known here",
     "anyOf": _say_alternatives,
     "oneOf": _say_alternatives,
 }

@@ -25,6 +25,7 @@ _CREDENTIALS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*://)[^/?#\s\"'<>]+@", r
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.~\-]")
 _MARK = "[redacted]"
 _SECRET_PART = 6  # a run of a key this long is already too much to show
+_PRINTED = 3  # times that a key can have been printed: in an error, in the frame of its result, in the line of that
 
 
 class Redaction:
@@ -42,11 +43,23 @@ class Redaction:
 
 
 def _forms(secret: str) -> set[str]:
-    """The ways in which a secret can stand in a message: itself, its words, as Python, JSON or a URL hold it."""
+    """The ways in which a secret can stand in a message: itself, its words, as Python, JSON or a URL hold it.
+
+    A word within a message within a log line is printed several times over.
+    """
     words = {secret, secret.strip(), *secret.split()}
-    printed = {repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    printed = {secret}
+    for _ in range(_PRINTED):
+        printed |= {form for each in printed for form in _print(each)}
     quoted = {_NOT_PLAIN.sub(_percent_encode, word) for word in words}
-    return {form for form in words | printed | quoted if len(form) >= _SECRET_PART}
+    in_query = {form.replace("%20", "+") for form in quoted}
+    return {form for form in words | printed | quoted | in_query if len(form) >= _SECRET_PART}
+
+
+def _print(text: str) -> set[str]:
+    """*text* as Python and JSON print it; Python escapes one quote where the other stands elsewhere in the text."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return {repr(text)[1:-1], escaped, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
 
 
 def _percent_encode(match: re.Match[str]) -> str:

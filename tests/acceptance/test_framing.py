@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Connect
 from tests.harness.client import StdioClient, to_messages
 from tests.harness.gateway import GatewayProcess, manifest
-from tests.harness.processes import COMMAND, INITIALIZE, build_environment, read_peak, spawn, wait_until
+from tests.harness.processes import COMMAND, INITIALIZE, build_environment, count_waiting, read_peak, spawn, wait_until
 
 MIB = 1024 * 1024
 LINE_ENDS = "a\u2028b\u2029c\u0085d"
@@ -403,14 +403,6 @@ def test_a_lone_surrogate_in_a_result(answer: str, peer: StdioClient, strange_ga
 
 
 # Long lines
-
-
-def count_waiting(descriptor: int) -> int:
-    """The bytes that can be read at once."""
-    import fcntl
-    import termios
-
-    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), "little")
 
 
 def test_long_lines_arrive_whole(gateway: GatewayProcess, tmp_path: Path) -> None:

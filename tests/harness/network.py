@@ -32,7 +32,7 @@ class Authority:
 
 
 class Forwarder:
-    """Passes connections on to a *port* of this machine: behind a certificate with *tls*, after a CONNECT with *tunnel*.
+    """Passes connections on to a *port* of this machine; with *tls* behind a certificate, with *tunnel* after CONNECT.
 
     *heads* are the first bytes of each connection, as they came and before they were passed on.
     """
@@ -75,6 +75,8 @@ class Forwarder:
     def _serve(self, plain: socket.socket) -> None:
         with contextlib.suppress(OSError), plain:
             near = self._tls.wrap_socket(plain, server_side=True) if self._tls else plain
+            with self._lock:
+                self._sockets.append(near)
             with near, socket.create_connection(("127.0.0.1", self._target)) as far:
                 head = near.recv(_PIECE)
                 self.heads.append(head)

@@ -6,9 +6,11 @@ import os
 import select
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from fcntl import ioctl
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,11 @@ def wait_until(condition: Callable[[], bool], timeout: float = 15.0) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("it has not come true in time")
+
+
+def count_waiting(descriptor: int) -> int:
+    """The bytes that can be read at once."""
+    return int.from_bytes(ioctl(descriptor, termios.FIONREAD, bytes(4)), "little")
 
 
 def wait_for_end(pid: int, timeout: float) -> bool:
