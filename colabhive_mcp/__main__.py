@@ -17,9 +17,15 @@ def main() -> None:
         from colabhive_mcp.cli.server import run_alone  # noqa: PLC0415 - the way without click
 
         sys.exit(run_alone())
-    from colabhive_mcp.cli.commands import run_arguments  # noqa: PLC0415 - the way with it
+    from colabhive_mcp.cli.exits import run_guarded  # noqa: PLC0415 - without click, which may be broken
 
-    sys.exit(run_arguments())
+    sys.exit(run_guarded(_run_arguments))
+
+
+def _run_arguments() -> int:
+    from colabhive_mcp.cli.commands import run_arguments  # noqa: PLC0415 - the way with click
+
+    return run_arguments()
 
 
 if __name__ == "__main__":

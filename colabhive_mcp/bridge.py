@@ -39,7 +39,8 @@ from colabhive_mcp.manifest.filters import Rule, build_filters
 from colabhive_mcp.manifest.inventory import Form as ListForm
 from colabhive_mcp.manifest.inventory import Inventory, build_inventory
 from colabhive_mcp.manifest.model import LeftOut, Manifest, Tool
-from colabhive_mcp.manifest.schemas import Checker, UnusableSchema, build_checker, check_schema
+from colabhive_mcp.manifest.schemas import Checker, UnusableSchema, build_checker
+from colabhive_mcp.protocol.revisions import Revision
 from colabhive_mcp.protocol.server import Caller, Changed, KeepAlive, Listing, Progress, ToolResult
 from colabhive_mcp.telemetry.events import Record, ToolInvoked, ToolLeftOut, ToolRewritten, Warned
 from colabhive_mcp.telemetry.logs import Redaction
@@ -80,11 +81,13 @@ def load_terms(tool: Tool) -> Terms:
 
 
 @lru_cache(maxsize=512)
-def load_output_checker(tool: Tool) -> Checker:
-    """The checker of *tool*'s own output schema. Raises UnusableSchema."""
+def load_output_checker(tool: Tool, revision: Revision, *, exact: bool) -> Checker | None:
+    """The checker of *tool*'s own output schema; None where the revision's clients were shown none."""
     schema = load_terms(tool).output_schema
-    check_schema(schema)
-    return build_checker(schema)
+    try:
+        return None if shape_output(schema, revision, exact=exact) is None else build_checker(schema)
+    except UnusableSchema:
+        return None
 
 
 class _Answers:
@@ -162,7 +165,7 @@ class Bridge:
             yield from self._finish(name, self._look_up(arguments, caller), form, None)
             return
         tool = self._resolve(name, caller)
-        output = self._find_output(tool, caller)
+        output = load_output_checker(tool, caller.revision, exact=self._form.exact_schemas)
         yield from self._finish(tool.slug, self._invoke(tool, arguments, caller), form, output)
 
     def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
@@ -266,16 +269,6 @@ class Bridge:
             self._tell(ToolLeftOut, (LeftOut(slug, str(error)),))
             raise ClientError(f"Tool {name[:80]} is not offered: {error}") from error
         return tool
-
-    def _find_output(self, tool: Tool, caller: Caller) -> Checker | None:
-        """The checker of the output schema that the client was shown."""
-        exact = self._form.exact_schemas
-        if shape_output(load_terms(tool).output_schema, caller.revision, exact=exact) is None:
-            return None
-        try:
-            return load_output_checker(tool)
-        except UnusableSchema:
-            return None
 
     def _invoke(
         self, tool: Tool, arguments: Mapping[str, Any], caller: Caller
@@ -398,8 +391,9 @@ def _say_replacement(listed: Any, name: str) -> str:
 def _say_outcome(outcome: Outcome) -> str:
     """Why there is no result, and what a model can do about it."""
     if outcome.status == "gave_up":
+        why = f" ({outcome.error})" if outcome.error else ""
         return (
-            f"The call is not finished yet and goes on at the gateway as invocation {outcome.invocation_id}. "
+            f"The call is not finished yet and goes on at the gateway as invocation {outcome.invocation_id}{why}. "
             f'Call {lookup.NAME} with {{"invocation_id": "{outcome.invocation_id}"}} later to get its result, '
             "at no new cost; calling the tool again would start the work again."
         )

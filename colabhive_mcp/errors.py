@@ -43,6 +43,31 @@ class ConfigError(BridgeError):
     exit_code = EXIT_CONFIG
 
 
+class BrokenInstallation(BridgeError):
+    """A package that this program needs cannot be imported, of which a release that nobody tried is the likely cause.
+
+    The words name the package and its version.
+    """
+
+    def __init__(self, error: ImportError) -> None:
+        package = _name_package(error)
+        super().__init__(
+            f"{package} cannot be imported: {error}. Install again: pip install --force-reinstall colabhive-mcp"
+        )
+
+
+def _name_package(error: ImportError) -> str:
+    """The package at fault with its version."""
+    from importlib import metadata  # noqa: PLC0415 - only for a broken installation
+
+    module = (error.name or "a package").partition(".")[0]
+    name = next(iter(metadata.packages_distributions().get(module, ())), module)
+    try:
+        return f"{name} {metadata.version(name)}"
+    except (metadata.PackageNotFoundError, ValueError):
+        return f"{name} (not installed)"
+
+
 class ClientError(BridgeError):
     """A message of the client cannot be served; answered as a JSON-RPC error with *code* and *data*."""
 

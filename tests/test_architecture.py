@@ -95,7 +95,5 @@ def test_the_map_in_the_package_is_the_folder() -> None:
     """The package's docstring names every room, and no other."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
     named = {line.split("``")[1] for line in (ast.get_docstring(tree) or "").splitlines() if line.startswith("- ``")}
-    found = {
-        path.stem for path in PACKAGE.iterdir() if path.name[0] != "_" and (path.is_dir() or path.suffix == ".py")
-    }
+    found = {path.stem for path in PACKAGE.iterdir() if path.name[0] != "_" and (path.is_dir() or path.suffix == ".py")}
     assert found == named

@@ -112,6 +112,7 @@ class Invocation:
         self._progress = progress
         self._started = clock()
         self._deadline = self._started + limits.poll_max_wait
+        self._refusal: str | None = None  # why the gateway would not say how the job is, when time ran out
         self._said = ""
         self._said_at = float("-inf")
         self._last = -1.0
@@ -158,7 +159,7 @@ class Invocation:
         while not _is_done(answer):
             words = _say_state(answer, model_state)
             if self._clock() >= self._deadline:
-                yield Outcome("gave_up", invocation_id, sync=False)
+                yield Outcome("gave_up", invocation_id, error=self._refusal, sync=False)
                 return
             yield from self._rest(interval, words)
             interval = min(interval * GROWTH, self._limits.poll_interval)
@@ -174,7 +175,7 @@ class Invocation:
                 raise _name_job(error, invocation_id) from error
             ordered = error.retry_after or 0.0
             if self._clock() + ordered >= self._deadline:
-                self._deadline = self._clock()
+                self._deadline, self._refusal = self._clock(), error.message
             yield from self._rest(ordered, _say_wait(error))
             return known
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from colabhive_mcp.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, BridgeError, ClientError
+from colabhive_mcp.errors import EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, BridgeError, BrokenInstallation, ClientError
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -85,24 +85,12 @@ def _fail_internally(error: Any) -> int:
     return _fail(f"This is a fault of colabhive-mcp itself ({name}); --log-level debug shows where.", EXIT_INTERNAL)
 
 
-def _say_import(error: ImportError) -> str:
-    """Which package fails, in which version: a new release of it is the likely cause."""
-    from importlib import metadata  # noqa: PLC0415 - only for a broken installation
-
-    package = (error.name or "a package").partition(".")[0]
-    try:
-        package = f"{package} {metadata.version(package)}"
-    except (metadata.PackageNotFoundError, ValueError):
-        package = f"{package} (not installed)"
-    return f"{package} cannot be imported: {error}. Install again: pip install --force-reinstall colabhive-mcp"
-
-
 _HANDLERS: tuple[tuple[type[BaseException], Callable[[Any], int]], ...] = (
     (KeyboardInterrupt, lambda error: EXIT_INTERRUPTED),
     (BrokenPipeError, _leave_pipe),
     (ClientError, lambda error: _fail(error.message, EXIT_USAGE)),
     (BridgeError, lambda error: _fail(error.message, error.exit_code)),
     (OSError, _fail_outside),
-    (ImportError, lambda error: _fail(_say_import(error), EXIT_INTERNAL)),
+    (ImportError, lambda error: _fail(BrokenInstallation(error).message, EXIT_INTERNAL)),
     (Exception, _fail_internally),
 )

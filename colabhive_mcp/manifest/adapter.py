@@ -97,20 +97,18 @@ def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> dic
 
     Binary output becomes an image or audio block, so it is not promised as structured content as well.
     """
-    if not revision.structured or not isinstance(schema, dict) or _is_binary(schema):
+    if not revision.structured or not isinstance(schema, dict):
         return None
     if not revision.any_structured and not is_object_schema(schema):
         return None
-    return to_exact_output(schema) if exact else to_output_form(schema)
-
-
-def to_exact_output(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest's own output schema, where it is one that a client can compile.
-
-    One that admits nothing but objects says so at its root, which the legacy revisions demand.
-    """
-    if to_output_form(schema) is None:
+    form = to_output_form(schema)
+    if form is None or _is_binary(form):
         return None
+    return _to_exact_output(schema) if exact else form
+
+
+def _to_exact_output(schema: dict[str, Any]) -> dict[str, Any]:
+    """The manifest's own output schema; one that admits nothing but objects says so, as the legacy revisions demand."""
     return _spell_out({**schema, "type": "object"}) if is_object_schema(schema) else schema
 
 
@@ -124,9 +122,10 @@ def _spell_out(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": own}
 
 
-def _is_binary(schema: Mapping[str, Any]) -> bool:
-    properties = schema.get("properties")
-    return isinstance(properties, dict) and not _BINARY_FIELDS.isdisjoint(properties)
+def _is_binary(form: Mapping[str, Any]) -> bool:
+    """Whether *form*, or a part or an alternative of it, describes what becomes an image or audio block."""
+    parts = [form, *(part for keyword in _COMPOSITIONS for part in form.get(keyword, ()))]
+    return any(not _BINARY_FIELDS.isdisjoint(part.get("properties", ())) for part in parts)
 
 
 def _annotate(manifest: Mapping[str, Any], revision: Revision) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from colabhive_mcp.errors import BadAnswer, BridgeError
+from colabhive_mcp.errors import BadAnswer, BridgeError, GatewayError
 from colabhive_mcp.manifest.model import Manifest, build_manifest
 from colabhive_mcp.telemetry.events import ManifestFailed, ManifestFetched, Record, ToolLeftOut
 
 FIRST_BACKOFF = 1.0
 LAST_BACKOFF = 60.0
+LONGEST_ORDER = 86_400.0  # of a wait that the gateway asks for; more is a slip that must not stop refreshes for good
 _KEY = "manifest"
 
 
@@ -51,12 +52,13 @@ class _Backoff:
         self._delay = 0.0
         self.until = self._eager = float("-inf")
 
-    def extend(self) -> float:
-        """Count a failure; answers the seconds to wait."""
+    def extend(self, *, ordered: float = 0.0) -> float:
+        """Count a failure; answers the seconds to wait, which are never less than the gateway *ordered*."""
         self._delay = min(max(self._delay * 2, FIRST_BACKOFF), LAST_BACKOFF)
+        ordered = min(ordered, LONGEST_ORDER)
         now = self._clock()
-        self.until, self._eager = now + self._delay, now + FIRST_BACKOFF
-        return self._delay
+        self.until, self._eager = now + max(self._delay, ordered), now + max(FIRST_BACKOFF, ordered)
+        return max(self._delay, ordered)
 
     def reset(self) -> None:
         """Forget the failures."""
@@ -213,7 +215,7 @@ class ManifestCache:
     def _keep(self, error: BridgeError) -> Manifest:
         with self._changed:
             self._fetching = False
-            delay = self._failures.extend()
+            delay = self._failures.extend(ordered=_find_order(error))
             self._error, copy = error, self._copy
             self._changed.notify_all()
         self._record(ManifestFailed(error.message, delay, None if copy is None else len(copy.tools)))
@@ -225,3 +227,8 @@ class ManifestCache:
         with self._changed:
             self._fetching = False
             self._changed.notify_all()
+
+
+def _find_order(error: BridgeError) -> float:
+    """The seconds for which the gateway asked not to be asked."""
+    return (error.retry_after or 0.0) if isinstance(error, GatewayError) else 0.0

@@ -72,8 +72,8 @@ def to_output_form(schema: Any) -> Json | None:
 
 def is_object_schema(schema: Any) -> bool:
     """Whether *schema* admits nothing but objects. One that cannot be used does not count."""
-    if isinstance(schema, dict) and schema.get("type") == "object":
-        return True
+    if not isinstance(schema, dict) or schema.get("type") == "object":
+        return isinstance(schema, dict)
     try:
         document = load_document(schema)
     except UnusableSchema:

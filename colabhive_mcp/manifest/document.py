@@ -46,6 +46,7 @@ class Document:
     dialect: Dialect
     targets: Mapping[tuple[int, str], Any]
     labels: Mapping[int, str]
+    references: int
 
     def rules(self, schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         """The keywords of *schema* that count in this dialect; annotations always do."""
@@ -109,7 +110,7 @@ def load_document(schema: Any) -> Document:
     dialect = find_dialect(schema["$schema"]) if type(schema) is dict and "$schema" in schema else DEFAULT
     survey = _Survey(schema, dialect)
     survey.run()
-    document = Document(schema, dialect, survey.targets, survey.labels)
+    document = Document(schema, dialect, survey.targets, survey.labels, len(survey.referring))
     if survey.targets:
         _refuse_loops(document, survey.referring)
     return document
@@ -272,12 +273,12 @@ def _measure(document: Document, start: Any, heights: dict[int, int]) -> None:
         child = next(children, _NOWHERE)
         if child is _NOWHERE:
             stack.pop()
-            height = heights[id(schema)] = tallest.pop(id(schema))
-            if height > MAX_DEPTH:
-                raise UnusableSchema(f"references {_TOO_DEEP}")
-            _raise_to(tallest, stack, height + 1)
+            heights[id(schema)] = tallest.pop(id(schema))
+            _raise_to(tallest, stack, heights[id(schema)] + 1)
         elif id(child) in tallest:
             raise UnusableSchema(f"references {to_list(_references_of(stack))} lead back to themselves")
+        elif len(stack) + heights.get(id(child), 1) > MAX_DEPTH:
+            raise UnusableSchema(f"references {_TOO_DEEP}")
         elif id(child) in heights:
             _raise_to(tallest, stack, heights[id(child)] + 1)
         else:

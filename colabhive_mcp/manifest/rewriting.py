@@ -50,7 +50,7 @@ class Form:
         self.without_null: set[int] = set()
         self.loosened = 0  # how many rules were not told; rewrites compare it before and after a subschema
         # Only a definition that is used twice can make the form larger than the original.
-        self.growing = len(document.targets) > len(document.labels)
+        self.growing = document.references > len(document.labels)
         self.room = to_limit(document) if self.growing else 0
 
     def rewrite(self, schema: Any) -> Json:

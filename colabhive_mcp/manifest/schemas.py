@@ -7,10 +7,9 @@ is empty and retrieves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from colabhive_mcp.manifest.checked_form import to_checked_form
@@ -50,7 +49,7 @@ class Checker:
 
         A value that cannot be checked within the time or the stack has one finding that says so.
         """
-        BUDGET.deadline = monotonic() + SECONDS + SECONDS_EACH * count_values(value)
+        BUDGET.start(SECONDS + SECONDS_EACH * count_values(value))
         found: dict[Finding, None] = {}
         try:
             for error in self._validator.iter_errors(value):
@@ -155,14 +154,27 @@ def _say_pattern(error: ValidationError) -> str:
 
 
 def _say_alternatives(error: ValidationError) -> str:
-    """None of several schemas fits: the complaint of the one that came nearest."""
-    from jsonschema.exceptions import best_match  # noqa: PLC0415 - loaded by now
-
-    nearest = best_match(error.context or ())
-    if nearest is None:
+    """None of several schemas fits: the first complaint of the one that came nearest."""
+    branches: dict[Any, list[ValidationError]] = {}
+    for complaint in error.context or ():
+        branches.setdefault(complaint.relative_schema_path[0], []).append(complaint)
+    if not branches:
         return f"fits more than one of the alternatives: {to_words(error.instance)}"
+    nearest = min(branches.values(), key=_to_distance)[0]
     place = _to_path(nearest)
     return f"fits none of the alternatives; nearest: {f'{place} ' if place else ''}{_to_message(nearest)}"
+
+
+def _to_distance(complaints: Collection[ValidationError]) -> tuple[bool, bool, int, int]:
+    """How far a value is from an alternative. One of another type is farthest, then one with another value where kinds
+    are told apart by it; then what is missing counts, then what is wrong.
+    """
+    return (
+        any(each.validator == "type" and not each.relative_path for each in complaints),
+        any(each.validator in ("const", "enum") for each in complaints),
+        sum(each.validator == "required" for each in complaints),
+        len(complaints),
+    )
 
 
 _ARTICLES = {

@@ -17,6 +17,7 @@ from colabhive_mcp.errors import (
     METHOD_NOT_FOUND,
     UNSUPPORTED_VERSION,
     BridgeError,
+    BrokenInstallation,
     Cancelled,
     ClientError,
 )
@@ -199,6 +200,10 @@ class Server:
             yield to_error(request.id, error)
         except BridgeError as error:
             yield ErrorResponse(request.id, INTERNAL_ERROR, error.message)
+        except ImportError as error:  # of a package that is loaded when it is first needed
+            broken = BrokenInstallation(error)
+            self._report(broken)
+            yield ErrorResponse(request.id, INTERNAL_ERROR, broken.message)
         except Exception as error:  # the one boundary where a fault of ours becomes an answer
             self._report(error)
             yield ErrorResponse(request.id, INTERNAL_ERROR, "Internal error: see the server's log")

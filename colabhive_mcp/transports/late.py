@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import Any
 
+from colabhive_mcp.errors import BrokenInstallation
 from colabhive_mcp.protocol.server import Caller, Changed, KeepAlive, Listing, Progress, Toolbox, ToolResult
 
 
@@ -20,7 +21,10 @@ class LateToolbox:
     def _load(self) -> Toolbox:
         with self._lock:
             if self._toolbox is None:
-                self._toolbox = self._build()
+                try:
+                    self._toolbox = self._build()
+                except ImportError as error:
+                    raise BrokenInstallation(error) from error
             return self._toolbox
 
     def list_tools(self, cursor: str | None, caller: Caller) -> Listing:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock
 from typing import Any
 
-from colabhive_mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from colabhive_mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, BridgeError
 from colabhive_mcp.protocol.messages import (
     Batch,
     ErrorResponse,
@@ -301,6 +301,8 @@ class StdioServer:
             for notice in self._server.notices(context):
                 if isinstance(notice, Notification):
                     self._notify(encode(notice), lambda: True)
+        except BridgeError as error:
+            self._record(Warned(f"The tools are not watched for changes: {error.message}"))
         except Exception as error:  # a thread has nobody else to tell; calls and lists say for themselves what is wrong
             self._record(Failed(f"The tools are not watched for changes: {error}"))
 

@@ -69,7 +69,7 @@ def expect_served(client: StdioClient) -> None:
 # Progress
 
 
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", MODERN])
+@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
 def test_progress_of_a_cold_job(revision: str, gateway: GatewayProcess, connect: Connect) -> None:
     """With a token: progress before the gateway has answered, then the job's states, rising, and the reply last."""
     client = connect(gateway, revision=revision, poll_interval=0.1)

@@ -73,6 +73,14 @@ INPUTS: dict[str, Any] = {
         "oneOf": [obj("url", url=TEXT), obj("path", path=TEXT)],
     },
     "any-of": {"anyOf": [obj("url", url=TEXT), obj("path", path=TEXT)]},
+    "kinds": obj(
+        part={
+            "oneOf": [
+                obj("kind", "words", kind={"const": "text"}, words=TEXT),
+                obj("kind", "url", kind={"const": "image"}, url=TEXT),
+            ]
+        }
+    ),
     "all-of": {"allOf": [obj("a", a=WHOLE), obj("b", b=WHOLE)]},
     "tree": {**obj("root", root={"$ref": "#/$defs/Tree"}), "$defs": {"Tree": TREE}},
     "draft-07": {
@@ -155,6 +163,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
             *(manifest(name, inputSchema=schema) for name, schema in INPUTS.items()),
             *(manifest(name, inputSchema=None, outputSchema=schema) for name, schema in OUTPUTS.items()),
             *OPERATIONS,
+            manifest("things.plain", kind="operation", inputSchema=None),
             manifest("failing", action="fail", inputSchema=None, outputSchema=POINT),
         )
         yield gateway
@@ -389,7 +398,12 @@ ENFORCED: list[tuple[str, Any, str | None]] = [  # tool, arguments, a word of th
     ("one-of", {"url": "u"}, "'n'"),
     ("any-of", {"url": "u", "path": "p"}, None),
     ("any-of", {}, "alternatives"),
-    ("any-of", {"url": 5}, "alternatives"),
+    ("any-of", {"url": 5}, "url must be a string, not 5"),
+    ("kinds", {"part": {"kind": "text", "words": "x"}}, None),
+    ("kinds", {"part": {"kind": "image", "url": 5}}, "part.url must be a string, not 5"),
+    ("kinds", {"part": {"kind": "image"}}, "part 'url' is required but missing"),
+    ("kinds", {"part": {"kind": "sound"}}, 'part.kind must be "text", not "sound"'),
+    ("kinds", {"part": []}, "part must be an object"),
     ("all-of", {"a": 1, "b": 2}, None),
     ("all-of", {"a": 1}, "'b'"),
     ("tree", {"root": {"value": "x", "children": [{"value": "y", "children": []}]}}, None),
@@ -605,11 +619,11 @@ def answer(gateway: GatewayProcess, result: Any, **more: Any) -> None:
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 @pytest.mark.parametrize("row", SHAPES)
 def test_each_shape_of_result_has_its_content(
-    row: str, revision: str, sessions: Sessions, upstream: GatewayProcess
+    row: str, revision: str, sessions: Sessions, tools: GatewayProcess
 ) -> None:
     """A result becomes blocks by its shape, each as near to it as the revision has; nothing of it is lost."""
     result, blocks = SHAPES[row]
-    answer(upstream, result)
+    answer(tools, result)
     got = sessions(revision).call("free", {})
     wanted = [shape(block, revision) for block in blocks]
     vector = row.startswith("embedding")
@@ -667,10 +681,10 @@ BROKEN = [  # results that are not what the schema of "point" promises
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 @pytest.mark.parametrize("result", [X_Y, {**X_Y, "more": [1, None]}], ids=json.dumps)
 def test_what_conforms_is_structured_and_text(
-    result: Any, revision: str, sessions: Sessions, upstream: GatewayProcess
+    result: Any, revision: str, sessions: Sessions, tools: GatewayProcess
 ) -> None:
     """A result that is what the output schema promises is sent whole as structured content, and as JSON text."""
-    answer(upstream, result)
+    answer(tools, result)
     got = sessions(revision).call("point", {})
     assert got["content"] == [text(to_json(result))]
     assert got["isError"] is False
@@ -680,10 +694,10 @@ def test_what_conforms_is_structured_and_text(
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 @pytest.mark.parametrize("result", BROKEN, ids=lambda value: json.dumps(value)[:40])
 def test_what_does_not_conform_is_never_a_structured_success(
-    result: Any, revision: str, sessions: Sessions, upstream: GatewayProcess
+    result: Any, revision: str, sessions: Sessions, tools: GatewayProcess
 ) -> None:
     """A broken promise is an error that says so and carries the output; where nothing was promised it is a success."""
-    answer(upstream, result)
+    answer(tools, result)
     got = sessions(revision).call("point", {})
     assert "structuredContent" not in got
     assert got["isError"] is (revision in STRUCTURED)
@@ -691,7 +705,7 @@ def test_what_does_not_conform_is_never_a_structured_success(
         complaint, *content = got["content"]
         assert "output schema" in complaint["text"]
         assert content
-    answer(upstream, result)
+    answer(tools, result)
     assert sessions(revision).call("free", {})["content"] == (content if revision in STRUCTURED else got["content"])
 
 
@@ -702,10 +716,10 @@ def test_what_does_not_conform_is_never_a_structured_success(
     ids=json.dumps,
 )
 def test_other_values_than_objects_are_structured_where_they_may_be(
-    name: str, result: Any, revision: str, sessions: Sessions, upstream: GatewayProcess
+    name: str, result: Any, revision: str, sessions: Sessions, tools: GatewayProcess
 ) -> None:
     """Lists, numbers and null are structured content since 2026-07-28; before, they are text alone."""
-    answer(upstream, result)
+    answer(tools, result)
     got = sessions(revision).call(name, {})
     assert got["content"] == [text(to_json(result))]
     assert got["isError"] is False
@@ -715,10 +729,10 @@ def test_other_values_than_objects_are_structured_where_they_may_be(
 
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 def test_a_wrong_list_is_wrong_only_where_it_was_promised(
-    revision: str, sessions: Sessions, upstream: GatewayProcess
+    revision: str, sessions: Sessions, tools: GatewayProcess
 ) -> None:
     """A legacy client was not shown the list's schema, so there is nothing that its result could break."""
-    answer(upstream, ["a"])
+    answer(tools, ["a"])
     got = sessions(revision).call("numbers", {})
     assert got["isError"] is (revision == spec.MODERN)
     assert "structuredContent" not in got
@@ -735,10 +749,10 @@ def test_a_wrong_list_is_wrong_only_where_it_was_promised(
     ],
 )
 def test_only_what_was_shown_is_kept(
-    name: str, result: Any, structured: bool, revision: str, sessions: Sessions, upstream: GatewayProcess
+    name: str, result: Any, structured: bool, revision: str, sessions: Sessions, tools: GatewayProcess
 ) -> None:
     """Binary output and unusable schemas promise nothing, so they break nothing; a format is no promise."""
-    answer(upstream, result)
+    answer(tools, result)
     got = sessions(revision).call(name, {})
     assert got["isError"] is False
     assert got.get("structuredContent") == (result if structured else None)
@@ -886,6 +900,12 @@ def test_an_operation_that_cannot_be_sent_is_not(
     assert [each for each in upstream.seen() if "/mcp/" not in each["path"]] == []
 
 
+def test_an_operation_without_an_endpoint_is_invoked(sessions: Sessions, upstream: GatewayProcess) -> None:
+    """Without the block that says how to ask, it is called like any model."""
+    assert sessions().call("things.plain", {"a": 1})["content"] == [text('{"a":1}')]
+    assert received(upstream) == [{"a": 1}]
+
+
 def test_an_operation_of_the_catalogue_creates_a_job(sessions: Sessions, upstream: GatewayProcess) -> None:
     """training.merge is one request whose answer is structured as its output schema says."""
     arguments = {"name": "merged", "sources": '["echo","chat"]', "weights": ["0.5", 1]}
@@ -1006,7 +1026,7 @@ def read_whole(client: StdioClient, name: str, arguments: Any, limit: int) -> li
         result = client.call("get_invocation_result", json.loads(found[3]))
 
 
-@pytest.mark.parametrize("revision", spec.REVISIONS)
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("words", ["x" * 3000, "é漢🎉—" * 400, "x" * 1024, "x" * 1025, "a" + "🎉" * 600], ids=len)
 def test_a_long_text_is_read_on_whole(words: str, revision: str, sessions: Sessions, upstream: GatewayProcess) -> None:
     """The pages put together are the text, cut between characters, and nothing is invoked twice."""
@@ -1021,6 +1041,15 @@ def test_long_json_is_read_on_whole(sessions: Sessions) -> None:
     value = {"rows": [{"n": n, "words": "é漢🎉" * (n % 5)} for n in range(150)]}
     pages = read_whole(sessions(max_result_bytes=1024), "free", value, 1024)
     assert json.loads("".join(pages)) == value
+
+
+def test_a_long_vector_is_read_on_whole(sessions: Sessions) -> None:
+    """A vector that is too large for structured content is JSON text behind its summary."""
+    value = {"embedding": [n / 8 for n in range(500)]}
+    pages = read_whole(sessions(max_result_bytes=1024), "free", value, 1024)
+    summary, _, vector = "".join(pages).partition("…]")
+    assert summary.startswith("1 embedding of dimension 500")
+    assert json.loads(vector) == value
 
 
 def test_long_choices_are_read_on_whole(sessions: Sessions) -> None:
@@ -1088,7 +1117,7 @@ def test_an_answer_of_an_operation_is_read_on_too(sessions: Sessions, upstream: 
 # Large blocks as files
 
 
-@pytest.mark.parametrize("revision", spec.REVISIONS)
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("kind", ["image", "audio"])
 def test_a_large_block_is_kept_as_a_file(
     kind: str, revision: str, sessions: Sessions, tmp_path_factory: pytest.TempPathFactory
@@ -1128,122 +1157,127 @@ def test_a_folder_that_cannot_be_written_is_a_failed_tool(sessions: Sessions, tm
 
 
 def wait_for_change(client: StdioClient) -> None:
-    """Wait for the notice that the list has changed."""
+    """Wait for the notice that the list has changed, which the process's session gets whatever else it serves."""
+    revision, client.revision = client.revision, "2025-11-25"
     while client.receive().get("method") != "notifications/tools/list_changed":
         pass
+    client.revision = revision
 
 
-def pin_tool(**fields: Any) -> dict[str, Any]:
-    """The tool of which the following tests change the manifest."""
-    return manifest("pinned", **{"inputSchema": obj("a", a=WHOLE), **fields})
+OLD, NEW = obj("a", a=WHOLE), obj("b", b=TEXT)
 
 
-def serve(gateway: GatewayProcess, *manifests: dict[str, Any]) -> None:
-    """Let the manifest be these tools from now on; the tools themselves are the gateway's."""
-    gateway.ask("DELETE", "/_faults")
-    gateway.fault(method="GET", path="*/mcp/manifest", body={"tools": list(manifests)}, times=-1)
+def pinned(schema: Schema = OLD, **fields: Any) -> dict[str, Any]:
+    """The tool whose manifest the following tests change."""
+    return manifest("pinned", inputSchema=schema, **fields)
 
 
 @pytest.fixture(scope="module")
-def pinning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    """A gateway whose manifest is whatever a test says."""
-    with GatewayProcess(tmp_path_factory.mktemp("pinning")) as gateway:
-        gateway.register(manifest("pinned", inputSchema=None), manifest("other"))
+def changing_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """A gateway of these tests' own."""
+    with GatewayProcess(tmp_path_factory.mktemp("changing")) as gateway:
         yield gateway
 
 
-def test_a_session_calls_what_it_was_shown(pinning: GatewayProcess, connect: Connect) -> None:
+@pytest.fixture
+def changing(changing_gateway: GatewayProcess) -> GatewayProcess:
+    """It with the tool as it is before a test, and any call answered with ``{"a": 1}``."""
+    changing_gateway.clear()
+    changing_gateway.register(pinned(), manifest("other"))
+    changing_gateway.remove("late")
+    body = {"invocation_id": "inv-1", "status": "succeeded", "result": {"a": 1}}
+    changing_gateway.fault(method="POST", path=INVOKE, body=body, times=-1)
+    return changing_gateway
+
+
+def test_a_session_calls_what_it_was_shown(changing: GatewayProcess, connect: Connect) -> None:
     """A changed schema is not applied to a session's calls until it lists again."""
-    serve(pinning, pin_tool())
-    client = connect(pinning, manifest_ttl=0.2)
-    client.tools()
+    client = connect(changing, manifest_ttl=0.2)
+    assert client.tools()["pinned"]["inputSchema"] == OLD
     assert client.call("pinned", {"a": 1})["isError"] is False
-    serve(pinning, pin_tool(inputSchema=obj("b", b=TEXT)))
+    changing.register(pinned(NEW))
     wait_for_change(client)
     assert client.call("pinned", {"a": 1})["isError"] is False
     expect_refusal(client, "pinned", {"b": "x"}, "'a'")
-    assert client.tools()["pinned"]["inputSchema"] == obj("b", b=TEXT)
+    assert client.tools()["pinned"]["inputSchema"] == NEW
     assert client.call("pinned", {"b": "x"})["isError"] is False
     expect_refusal(client, "pinned", {"a": 1}, "'b'")
 
 
-def test_a_session_keeps_the_output_schema_that_it_was_shown(pinning: GatewayProcess, connect: Connect) -> None:
+def test_a_session_keeps_the_output_schema_that_it_was_shown(changing: GatewayProcess, connect: Connect) -> None:
     """Structured content is held to the schema that the client holds it to."""
-    serve(pinning, pin_tool(outputSchema=obj("a", a=WHOLE)))
-    client = connect(pinning, manifest_ttl=0.2)
+    changing.register(pinned(outputSchema=obj("a", a=WHOLE)))
+    client = connect(changing, manifest_ttl=0.2)
     client.tools()
-    serve(pinning, pin_tool(outputSchema=obj("b", b=WHOLE)))
+    changing.register(pinned(outputSchema=obj("b", b=WHOLE)))
     wait_for_change(client)
     assert client.call("pinned", {"a": 1})["structuredContent"] == {"a": 1}
     client.tools()
     assert client.call("pinned", {"a": 1})["isError"] is True
 
 
-def test_a_call_in_flight_keeps_its_terms(own_gateway: GatewayProcess, connect: Connect) -> None:
+def test_a_call_in_flight_keeps_its_terms(changing: GatewayProcess, connect: Connect) -> None:
     """A manifest that changes while a call runs changes nothing about how its result is read."""
-    own_gateway.register(manifest("flight", inputSchema=None, outputSchema=obj("a", a=WHOLE)))
-    client = connect(own_gateway, manifest_ttl=0.2)
-    assert client.call("flight", {"a": 1})["structuredContent"] == {"a": 1}
-    own_gateway.clear()
-    own_gateway.fault(method="POST", path=INVOKE, delay=30)
-    call = client.request("tools/call", {"name": "flight", "arguments": {"a": 1}})
-    assert own_gateway.ask("GET", f"/_faults/requests?path={INVOKE}&at_least=1")
-    own_gateway.register(manifest("flight", inputSchema=None, outputSchema=obj("b", b=WHOLE)))
+    changing.register(pinned(outputSchema=obj("a", a=WHOLE)))
+    changing.ask("DELETE", "/_faults")
+    client = connect(changing, manifest_ttl=0.2)
+    assert client.call("pinned", {"a": 1})["structuredContent"] == {"a": 1}
+    changing.fault(method="POST", path=INVOKE, delay=30)
+    call = client.request("tools/call", {"name": "pinned", "arguments": {"a": 1}})
+    changing.wait_seen(INVOKE, at_least=2)
+    changing.register(pinned(outputSchema=obj("b", b=WHOLE)))
     wait_for_change(client)
-    own_gateway.clear()
+    changing.ask("DELETE", "/_faults")
     assert client.wait(call)[0]["result"]["structuredContent"] == {"a": 1}
-    assert client.call("flight", {"a": 1})["isError"] is True
+    assert client.call("pinned", {"a": 1})["isError"] is True
 
 
-def test_a_session_that_never_listed_gets_what_is_there(pinning: GatewayProcess, connect: Connect) -> None:
+def test_a_session_that_never_listed_gets_what_is_there(changing: GatewayProcess, connect: Connect) -> None:
     """Without a list there is nothing to hold a call to but the newest manifest."""
-    serve(pinning, pin_tool())
-    client = connect(pinning, manifest_ttl=0.2)
+    client = connect(changing, manifest_ttl=0.2)
     assert client.call("pinned", {"a": 1})["isError"] is False
-    serve(pinning, pin_tool(inputSchema=obj("b", b=TEXT)))
+    changing.register(pinned(NEW))
     wait_for_change(client)
     assert client.call("pinned", {"b": "x"})["isError"] is False
+    expect_refusal(client, "pinned", {"a": 1}, "'b'")
 
 
-def test_a_tool_that_has_left_is_unknown(pinning: GatewayProcess, connect: Connect) -> None:
+def test_a_tool_that_has_left_is_unknown(changing: GatewayProcess, connect: Connect) -> None:
     """A tool that the manifest has no more is invalid params, with its replacement, and nothing is sent."""
-    serve(pinning, pin_tool(deprecation={"replacedBy": "other"}), manifest("other"))
-    client = connect(pinning, manifest_ttl=0.2)
+    changing.register(pinned(replaced_by="other"))
+    client = connect(changing, manifest_ttl=0.2)
     client.tools()
-    serve(pinning, manifest("other"))
+    changing.remove("pinned")
     wait_for_change(client)
-    pinning.ask("DELETE", "/_faults/requests")
     error = client.ask("tools/call", {"name": "pinned", "arguments": {"a": 1}})["error"]
     assert error["code"] == -32602
     assert "other" in error["message"]
-    assert pinning.seen(":invoke") == []
+    assert changing.seen(":invoke") == []
 
 
-def test_a_tool_that_came_can_be_called_at_once(pinning: GatewayProcess, connect: Connect) -> None:
+def test_a_tool_that_came_can_be_called_at_once(changing: GatewayProcess, connect: Connect) -> None:
     """A session that was told of a tool by other means than the list gets it by one look at the gateway."""
-    serve(pinning, pin_tool())
-    client = connect(pinning)
-    client.tools()
-    serve(pinning, pin_tool(), manifest("other"))
-    assert client.call("other", {"text": "x"})["content"] == [text("x")]
+    client = connect(changing)
+    assert "late" not in client.tools()
+    changing.register(manifest("late"))
+    assert client.call("late", {"text": "x"})["content"] == [text('{"a":1}')]
 
 
-def test_a_tool_that_is_filtered_later_is_refused(pinning: GatewayProcess, connect: Connect) -> None:
+def test_a_tool_that_is_filtered_later_is_refused(changing: GatewayProcess, connect: Connect) -> None:
     """What the settings forbid is not called because it was allowed when it was listed."""
-    serve(pinning, pin_tool(sideEffects=[]))
-    client = connect(pinning, manifest_ttl=0.2, deny_side_effects="mutating")
+    client = connect(changing, manifest_ttl=0.2, deny_side_effects="mutating")
     assert "pinned" in client.tools()
-    serve(pinning, pin_tool(sideEffects=["mutating"]))
+    changing.register(pinned(sideEffects=["mutating"]))
     wait_for_change(client)
     assert client.ask("tools/call", {"name": "pinned", "arguments": {"a": 1}})["error"]["code"] == -32602
+    assert changing.seen(":invoke") == []
 
 
-def test_modern_requests_are_held_to_the_newest_manifest(pinning: GatewayProcess, connect: Connect) -> None:
-    """Without a session there is no pin: a modern call in the same process as a pinned session has the new schema."""
-    serve(pinning, pin_tool())
-    client = connect(pinning, manifest_ttl=0.2)
+def test_modern_requests_are_held_to_the_newest_manifest(changing: GatewayProcess, connect: Connect) -> None:
+    """Without a session there is no pin: a modern call beside a pinned session is held to the new schema."""
+    client = connect(changing, manifest_ttl=0.2)
     client.tools()
-    serve(pinning, pin_tool(inputSchema=obj("b", b=TEXT)))
+    changing.register(pinned(NEW))
     wait_for_change(client)
     client.revision = spec.MODERN
     expect_refusal(client, "pinned", {"a": 1}, "'b'")
@@ -1252,14 +1286,16 @@ def test_modern_requests_are_held_to_the_newest_manifest(pinning: GatewayProcess
     assert client.call("pinned", {"a": 1})["isError"] is False
 
 
-def test_a_modern_list_pins_nothing(pinning: GatewayProcess, connect: Connect) -> None:
-    """A modern client's list leaves its later calls, and a session's pin, as they are."""
-    serve(pinning, pin_tool())
-    client = connect(pinning, manifest_ttl=0.2)
+def test_a_modern_list_pins_nothing(changing: GatewayProcess, connect: Connect) -> None:
+    """A modern list leaves a session's pin as it is, and later modern calls without one."""
+    client = connect(changing, manifest_ttl=0.2)
     client.tools()
-    serve(pinning, pin_tool(inputSchema=obj("b", b=TEXT)))
+    changing.register(pinned(NEW))
     wait_for_change(client)
     client.revision = spec.MODERN
-    assert client.tools()["pinned"]["inputSchema"] == obj("b", b=TEXT)
+    assert client.tools()["pinned"]["inputSchema"] == NEW
+    changing.register(pinned(obj("c", c=TEXT)))
+    wait_for_change(client)
+    expect_refusal(client, "pinned", {"b": "x"}, "'c'")
     client.revision = "2025-11-25"
     assert client.call("pinned", {"a": 1})["isError"] is False

@@ -23,6 +23,7 @@ from tests.harness.processes import COMMAND, INITIALIZE, build_environment, spaw
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SOON = 2.0  # what clients wait for before they send a signal
+QUICK = {"drain_timeout": 0.3}  # where others try the default
 Spawn = Callable[..., AbstractContextManager["Server"]]
 
 
@@ -154,7 +155,7 @@ def be_busy(server: Server, gateway: GatewayProcess, busy: Busy) -> None:
 @pytest.mark.parametrize("busy", [be_idle, *BUSY])
 def test_the_end_of_input_is_the_end(busy: Busy, start: Spawn, gateway: GatewayProcess) -> None:
     """At the end of input the process is gone within 2 s, whatever it waits for."""
-    with start(opened=False, workers=4) as server:
+    with start(opened=False, workers=4, **(QUICK if busy in (wait_for_answer, wait_to_retry) else {})) as server:
         be_busy(server, gateway, busy)
         server.end_input()
         assert server.expect_end() == []
@@ -283,7 +284,7 @@ def test_a_batch_is_answered_at_the_end(start: Spawn, gateway: GatewayProcess) -
 
 def test_a_reader_that_stopped_holds_nothing_up(start: Spawn, gateway: GatewayProcess) -> None:
     """Replies that the client doesn't take are given up in time: at the end of input, and at once for a signal."""
-    with start(max_result_bytes=2**22) as server:
+    with start(max_result_bytes=2**22, **QUICK) as server:
         for number in range(4):
             server.call(number, "echo", text="x" * 2**20)
             server.request(10 + number, "ping")
@@ -323,7 +324,8 @@ for line in sys.stdin.buffer:
 )
 def test_the_death_of_the_client_is_the_end(busy: Busy, stdio: str, gateway: GatewayProcess, tmp_path: Path) -> None:
     """A client that is killed, with answers unread, takes its server along within 2 s, whatever it waits for."""
-    environment = build_environment(gateway, tmp_path, poll_interval=0.1) | {"STDIO": stdio}
+    environment = build_environment(gateway, tmp_path, poll_interval=0.1, **({} if busy is poll else QUICK))
+    environment["STDIO"] = stdio
     command = [sys.executable, "-c", PARENT, *COMMAND]
     with (tmp_path / "log").open("wb") as log:
         client = subprocess.Popen(

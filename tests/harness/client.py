@@ -225,7 +225,8 @@ class StdioClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        ended = self.process.poll() is not None
         try:
             self.close()
         except subprocess.TimeoutExpired:
@@ -234,6 +235,9 @@ class StdioClient:
         self._reader.join(PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()
+        if kind is None and not ended:  # a test that ends the process itself says how it has to end
+            assert self.process.returncode == 0, f"exit code {self.process.returncode}; the log:\n{self.stderr}"
+            assert "Traceback" not in self.stderr, self.stderr
 
 
 def _key(request_id: Any) -> tuple[str, Any]:

@@ -301,7 +301,7 @@ schemas = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(schema=schemas, value=plain)
 def test_repairs_are_right_or_refused(schema: Any, value: Any) -> None:
     """Whatever comes, it goes as something that the schema takes or not at all, and what fits is not changed."""

@@ -409,7 +409,7 @@ results = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(result=results)
 def test_any_result_is_content_of_any_revision(result: Any) -> None:
     """However members of known names are put together, every revision gets blocks that it allows, at least one."""

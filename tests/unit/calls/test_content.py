@@ -62,7 +62,7 @@ def join_text(blocks: list[dict[str, Any]]) -> str:
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=texts, limit=st.integers(4, 40))
 def test_a_text_is_read_on_whole(text: str, limit: int) -> None:
     """Whatever the text and the limit, the pages are within the limit and are the text when put together."""
@@ -74,7 +74,7 @@ def test_a_text_is_read_on_whole(text: str, limit: int) -> None:
         assert len(join_text(shown).encode()) <= limit
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(parts=st.lists(texts, min_size=1, max_size=5), limit=st.integers(4, 40), links=st.sets(st.integers(0, 5)))
 def test_blocks_are_read_on_whole(parts: list[str], limit: int, links: set[int]) -> None:
     """Of several blocks nothing is lost and nothing is sent twice, and links come exactly once and in their place."""
@@ -258,6 +258,14 @@ def test_output_that_breaks_its_promise(result: Any) -> None:
     assert "structuredContent" not in body
     assert "not what its output schema promises" in body["content"][0]["text"]
     assert len(body["content"]) > 1
+
+
+def test_output_of_exactly_the_limit_is_structured() -> None:
+    """Output whose JSON is as large as the limit is structured, and a byte more is not."""
+    result = {"n": 1, "filler": "x" * 100}
+    size = len(json.dumps(result, separators=(",", ":")))
+    assert "structuredContent" in structure(result, SCHEMA, limit=size)
+    assert "structuredContent" not in structure(result, SCHEMA, limit=size - 1)
 
 
 def test_output_over_the_limit_is_not_structured() -> None:

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colabhive_mcp.errors import BadAnswer
-from colabhive_mcp.gateway.answers import Answer, decode_text, parse_json, to_loose_value, to_object, to_value
+from colabhive_mcp.gateway.answers import (
+    Answer,
+    decode_text,
+    parse_deep_json,
+    parse_json,
+    to_loose_value,
+    to_object,
+    to_value,
+)
 
 
 def build_answer(body: bytes, *, status: int = 200, content_type: str = "application/json") -> Answer:
@@ -178,3 +186,31 @@ def test_parse_json_raises_value_errors_only() -> None:
     for text in ("{", "[" * 100_000, "", f"[{'1' * 5000}, {'[' * 100_000}", "[1e999"):
         with pytest.raises(ValueError, match=r"\w"):
             parse_json(text)
+
+
+@pytest.mark.parametrize("depth", [401, 500, 2000, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ("[", "]"), ('{"]}\\"[{":[', "]}")])
+def test_what_is_nested_too_deeply_costs_itself(depth: int, opening: str, closing: str) -> None:
+    """Of a document that no decoder reads whole, all is there but what lies below the depth that one reads."""
+    text = f'{{"before":[1,"]}}\\"{{"],"deep":{opening * depth}1{closing * depth},"after":{{"b":[2]}}}}'
+    value = parse_deep_json(text)
+    assert (value["before"], value["after"]) == ([1, ']}"{'], {"b": [2]})
+    if depth >= 2000:
+        assert "nested deeper than 400 levels" in json.dumps(value["deep"])
+
+
+@pytest.mark.parametrize("depth", [0, 1, 399])
+def test_what_is_not_too_deep_is_whole(depth: int) -> None:
+    """Nothing is cut where the decoder reads all of it."""
+    assert json.dumps(parse_deep_json("[" * depth + "5" + "]" * depth)) == "[" * depth + "5" + "]" * depth
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 5000, "[" * 5000 + "]" * 4999, "[" * 5000 + "]" * 5001, '["' + "[" * 5000, "[" * 5000 + "}" * 5000 + ","],
+    ids=["open", "one-open", "one-more", "in-text", "trailing"],
+)
+def test_deep_text_that_is_no_json_is_refused(text: str) -> None:
+    """What was cut off on its way is no document, however deep it is."""
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_deep_json(text)

@@ -73,7 +73,7 @@ def _combine(inner: st.SearchStrategy[Any], uri: str) -> st.SearchStrategy[dict[
 def schemas(uri: str = DRAFT2020) -> st.SearchStrategy[dict[str, Any]]:
     """Schemas with two definitions that anything in them may refer to, in circles too."""
     leaf = st.just({}) | st.booleans() | st.sampled_from(TYPES).map(lambda name: {"type": name})
-    inner = st.recursive(leaf, lambda deeper: _combine(deeper, uri), max_leaves=6)
+    inner = st.recursive(leaf, lambda deeper: _combine(deeper, uri), max_leaves=4)
     definitions = st.fixed_dictionaries({"d0": inner, "d1": inner})
     root = _combine(inner, uri)
     return st.builds(lambda schema, defs: {"$schema": uri, **schema, "$defs": defs}, root, definitions)

@@ -223,6 +223,8 @@ OUTPUTS: list[tuple[Any, bool, bool]] = [  # an output schema, shown to legacy c
     ({"type": "object", "properties": {"image_b64": {"type": "string"}}}, False, False),
     ({"type": "object", "properties": {"images": {"type": "array"}}}, False, False),
     ({"type": "object", "properties": {"audio_b64": {"type": "string"}}}, False, False),
+    ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"images": {}}}}}, False, False),
+    ({"type": "object", "anyOf": [{"properties": {"image_b64": {}}}, {"properties": {"url": {}}}]}, False, False),
     ({"type": "object", "properties": {"a": {"$ref": "https://x.test/schema"}}}, False, False),
     ({"type": "objekt"}, False, False),
     (None, False, False),
@@ -284,7 +286,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     manifest=st.dictionaries(st.sampled_from([name for name in FULL if name != "name"]), values, max_size=8),
     exact=st.booleans(),

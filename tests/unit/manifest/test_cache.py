@@ -1,5 +1,6 @@
 """The current manifest for any number of threads: one fetch, the last good copy, and when to ask again."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from colabhive_mcp.errors import BadAnswer, BridgeError, GatewayUnreachable, KeyRefused
+from colabhive_mcp.errors import BadAnswer, BridgeError, GatewayError, GatewayUnreachable, KeyRefused
 from colabhive_mcp.manifest.cache import Fetched, ManifestCache, NotModified
 from colabhive_mcp.manifest.model import Manifest
 from colabhive_mcp.telemetry.events import Event, ManifestFailed, ManifestFetched, ToolLeftOut
@@ -318,6 +319,29 @@ def test_backing_off() -> None:
     assert [event.retry_in_s for event in gateway.of(ManifestFailed)] == [1, 2, 4, 8, 16, 32, 60, 60, 60, 1]
 
 
+@pytest.mark.parametrize(
+    ("ordered", "waited"), [(0.0, 1.0), (0.5, 1.0), (90.0, 90.0), (3600.0, 3600.0), (10.0**9, 86_400.0)]
+)
+@pytest.mark.parametrize("cold", [True, False])
+def test_no_try_before_the_gateway_said(ordered: float, waited: float, cold: bool) -> None:
+    """A wait that the gateway asks for is kept, with and without a copy, but for one of more than a day."""
+    busy = GatewayError("busy", status=429, retry_after=ordered)
+    gateway = Gateway([*([] if cold else [page("a")]), busy, page("b")])
+    cache = gateway.cache()
+    if not cold:
+        cache.get()
+    gateway.now += TTL
+    for _ in range(2):
+        with contextlib.suppress(GatewayError):
+            cache.get()
+    assert [event.retry_in_s for event in gateway.of(ManifestFailed)] == [waited]
+    gateway.now += waited - 0.01
+    with contextlib.suppress(GatewayError):
+        assert names(cache.get()) == ["a"]
+    gateway.now += 0.01
+    assert names(cache.get()) == ["b"]
+
+
 def test_who_has_nothing_is_eager() -> None:
     """Without a copy a caller may have a try each second, however often it failed."""
     gateway = Gateway([GatewayUnreachable("away")])
@@ -495,7 +519,9 @@ def test_waiting_ends_with_the_time() -> None:
     gateway = Gateway([page("a")])
     cache = gateway.cache()
     first = cache.get()
-    assert cache.wait_change(first, 0.01) is first
+    begun = time.monotonic()
+    assert cache.wait_change(first, 0.05) is first
+    assert time.monotonic() - begun >= 0.04
     assert cache.wait_change(None, PATIENCE) is first
 
 

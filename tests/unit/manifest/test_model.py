@@ -213,7 +213,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(document=json_values | st.fixed_dictionaries({"tools": st.lists(json_values, max_size=5)}))
 def test_any_document_is_a_manifest_or_none(document: Any) -> None:
     """Whatever the gateway sends, it is refused whole or every entry is a tool or left out."""

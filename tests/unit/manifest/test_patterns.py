@@ -1,7 +1,7 @@
 """The regular expressions of JSON Schema: what they mean in Python's terms, and what they may cost."""
 
 import re
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -105,9 +105,9 @@ def test_portable(source: str, portable: bool) -> None:
 @pytest.mark.parametrize("text", ["a" * 5_000 + "!", " " * 5_000 + "!", "x" * 40 + "!"])
 def test_bounded(source: str, text: str) -> None:
     """A text that a pattern could run away on is not tried, and one that is tried is done in no time."""
-    started = perf_counter()
+    started = thread_time()
     matches(source, text, steps=3_000_000)
-    assert perf_counter() - started < 2
+    assert thread_time() - started < 2
 
 
 @pytest.mark.parametrize("untried", [True, False])

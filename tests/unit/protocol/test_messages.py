@@ -240,7 +240,7 @@ def test_notifications_on_the_wire(params: dict[str, Any], wire: dict[str, Any])
     assert strict(encode(Notification("n", params))) == {"jsonrpc": "2.0", "method": "n", **wire}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(request_id=ids, result=objects)
 def test_responses_survive_the_wire(request_id: Any, result: dict[str, Any]) -> None:
     """Whatever JSON a result holds, one line carries it whole to a strict reader."""
@@ -248,7 +248,7 @@ def test_responses_survive_the_wire(request_id: Any, result: dict[str, Any]) -> 
     assert strict(line) == {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(request_id=ids, method=texts, params=objects)
 def test_requests_survive_the_wire(request_id: Any, method: str, params: dict[str, Any]) -> None:
     """What a client writes as JSON is read as it was meant."""
@@ -265,7 +265,7 @@ def test_any_bytes_are_answered_in_some_way(data: bytes) -> None:
         strict(encode(frame.error))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.text(st.characters()))
 def test_any_text_can_be_written(text: str) -> None:
     """Whatever a text holds, half characters included, the line is valid UTF-8 and one line."""

@@ -16,7 +16,9 @@ def has(revision: str, definition: str, member: str | None = None) -> bool:
     return found is not None and (member is None or member in str(found))
 
 
-FEATURES: dict[str, list[tuple[str, str | None]]] = {  # what a revision says it has -> where its schema shows it, in one of these places
+FEATURES: dict[
+    str, list[tuple[str, str | None]]
+] = {  # what a revision says it has -> where its schema shows it, in one of these places
     "modern": [("DiscoverResult", None)],
     "annotations": [("ToolAnnotations", None)],
     "audio": [("AudioContent", None)],
@@ -35,6 +37,20 @@ def test_features_are_those_of_the_schemas(revision: str, feature: str) -> None:
     """A revision has a feature exactly where its published schema has."""
     published = any(has(revision, definition, member) for definition, member in FEATURES[feature])
     assert getattr(REVISIONS[revision], feature) is published
+
+
+@pytest.mark.parametrize(
+    ("feature", "revisions"),
+    [
+        ("errors_without_id", ["2025-11-25", "2026-07-28"]),
+        ("any_structured", ["2026-07-28"]),
+        ("list_changed", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]),
+        ("batches", ["2025-03-26"]),
+    ],
+)
+def test_features_that_no_schema_shows(feature: str, revisions: list[str]) -> None:
+    """What the text of the specification alone says of its revisions is in the table too."""
+    assert [name for name in spec.REVISIONS if getattr(REVISIONS[name], feature)] == revisions
 
 
 def test_supported_revisions() -> None:
@@ -57,11 +73,6 @@ def test_supported_revisions() -> None:
 def test_negotiation(requested: str, agreed: str) -> None:
     """A version with a handshake that we have is agreed to; any other gets the newest such, and is never echoed."""
     assert negotiate(requested).name == agreed
-
-
-def test_only_one_revision_has_batches() -> None:
-    """Batches came with one revision and left with the next."""
-    assert [name for name in SUPPORTED if REVISIONS[name].batches] == ["2025-03-26"]
 
 
 def test_shapes_tell_revisions_apart_where_lists_differ() -> None:

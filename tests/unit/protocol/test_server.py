@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from colabhive_mcp.errors import BadAnswer, Cancelled, ClientError, GatewayUnreachable, KeyRefused, ToolError
+from colabhive_mcp.errors import (
+    BadAnswer,
+    BrokenInstallation,
+    Cancelled,
+    ClientError,
+    GatewayUnreachable,
+    KeyRefused,
+    ToolError,
+)
 from colabhive_mcp.protocol.messages import ErrorResponse, Notification, Request, Response, encode
 from colabhive_mcp.protocol.revisions import REVISIONS, Revision
 from colabhive_mcp.protocol.server import (
@@ -441,6 +449,16 @@ def test_faults_of_ours(peer: Peer, method: str, error: Exception) -> None:
     wire = peer.ask(method, {"name": "a"})
     assert wire["error"] == {"code": -32603, "message": "Internal error: see the server's log"}
     assert peer.reports == [error]
+
+
+@pytest.mark.parametrize("method", ["tools/list", "tools/call"])
+def test_a_package_that_cannot_be_imported(peer: Peer, method: str) -> None:
+    """A package that fails when it is first needed is named to the client, and reported."""
+    peer.toolbox.error, peer.toolbox.steps = ImportError("too new", name="jsonschema.validators"), []
+    wire = peer.ask(method, {"name": "a"})
+    assert wire["error"]["code"] == -32603
+    assert wire["error"]["message"].startswith("jsonschema ")
+    assert [type(report) for report in peer.reports] == [BrokenInstallation]
 
 
 @pytest.mark.parametrize("steps", [[], [KeepAlive.MARK], [Progress(0.0, "begun")]])

@@ -144,12 +144,29 @@ def test_credentials_in_urls(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "hive", "hive_", "HIVE_x", "archive_format", "archive_search", "beehive_count", "a hive of bees", "hive-x"],
+    [
+        "",
+        "hive",
+        "hive_",
+        "HIVE_x",
+        "archive_format",
+        "archive_search",
+        "beehive_count",
+        "colabhive_mcp.cli",
+        "a hive of bees",
+        "hive-x",
+    ],
 )
 def test_what_is_no_key_stays(text: str) -> None:
     """Words that only look a little like a key are let be."""
     assert Redaction([])(text) == text
     assert Redaction(["", " ", "abc"])(text) == text
+
+
+@pytest.mark.parametrize(("secret", "taken"), [("abcde", False), ("abcdef", True), ("ab cdefgh", True)])
+def test_how_short_a_secret_may_be(secret: str, taken: bool) -> None:
+    """From six characters on a secret, or a word of it, is taken out; a shorter one would take words with it."""
+    assert (MARK in Redaction([secret])(f"x {secret.rsplit(maxsplit=1)[-1]} y")) is taken
 
 
 @settings(max_examples=150, deadline=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from colabhive_mcp.errors import ConfigError
+from colabhive_mcp.errors import BrokenInstallation, ConfigError
 from colabhive_mcp.protocol.revisions import OLDEST
 from colabhive_mcp.protocol.server import Caller, Listing
 from colabhive_mcp.transports.late import LateToolbox
@@ -76,3 +76,13 @@ def test_a_failure_is_told_and_tried_again() -> None:
         with pytest.raises(ConfigError, match="no key"):
             late.list_tools(None, CALLER)
     assert late.list_tools(None, CALLER).tools == b"[]"
+
+
+def test_a_package_that_cannot_be_imported() -> None:
+    """A package that is missing when the toolbox is built is named, with what to do."""
+
+    def build() -> Toolbox:
+        raise ImportError("No module named 'nowhere'", name="nowhere.at.all")
+
+    with pytest.raises(BrokenInstallation, match=r"nowhere \(not installed\) cannot be imported.*Install again"):
+        LateToolbox(build).list_tools(None, CALLER)

@@ -105,10 +105,10 @@ def test_no_more_than_the_limit(crew: Crew) -> None:
     limit = crew.lane._limit
     tasks = crew.submit(limit + 2)
     crew.wait_begun(limit)
-    assert not crew.begun.acquire(blocking=False)
+    assert crew.lane._threads == limit
     tasks[0].gate.set()
     crew.wait_begun(1)
-    assert not crew.begun.acquire(blocking=False)
+    assert crew.lane._threads == limit
     crew.release()
 
 
@@ -174,7 +174,7 @@ def test_abandoning_is_bounded(crew: Crew) -> None:
     crew.lane.abandon(first)
     crew.wait_begun(1)
     crew.lane.abandon(second)
-    assert not crew.begun.acquire(blocking=False)
+    assert crew.lane._threads == 2
     first.gate.set()
     second.gate.set()
     crew.wait_begun(1)
