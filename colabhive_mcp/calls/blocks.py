@@ -79,6 +79,25 @@ def _render_choice(choice: Mapping[str, Any]) -> Iterator[Block]:
         yield text_block(to_text(choice))
 
 
+def find_untold(result: Any) -> dict[str, Any] | None:
+    """What the blocks of choices don't tell, such as usage, ids and finish reasons; None where that is nothing."""
+    if _render_choices(result) is None:
+        return None
+    choices = [_leave_told(choice) for choice in result["choices"]]
+    rest = {key: value for key, value in result.items() if key != "choices"}
+    return ({**rest, "choices": choices} if any(choices) else rest) or None
+
+
+def _leave_told(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """A choice without its words and without its place, which the order of the blocks tells."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return {key: value for key, value in choice.items() if key not in ("text", "index")}
+    untold = {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls")}
+    rest = {key: value for key, value in choice.items() if key not in ("message", "index")}
+    return {**rest, "message": untold} if untold else rest
+
+
 def _join_parts(content: Any) -> str:
     """A message's content, a text or a list of parts, as one text."""
     if not isinstance(content, list):

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from colabhive_mcp.calls.blocks import is_embedding, render, shape_block, text_block, to_text
+from colabhive_mcp.calls.blocks import find_untold, is_embedding, render, shape_block, text_block, to_text
 from colabhive_mcp.calls.checks import find_payload
 from colabhive_mcp.calls.media import Block, link_block
 from colabhive_mcp.errors import ToolError
 from colabhive_mcp.manifest.schemas import Checker
 from colabhive_mcp.protocol.messages import dump_json
 from colabhive_mcp.protocol.revisions import Revision
+
+META_KEY = "com.colabhive/result"
+MAX_META_BYTES = 4096  # of what stands beside the words of a result; more is shown as text, which can be read on
 
 Body = dict[str, Any]
 Save = Callable[[str, str], str]
@@ -52,14 +55,23 @@ def to_result(
     complaint = _complain(result, output, form.limit) if wanted else None
     structured = wanted and complaint is None
     blocks = render(result)
-    if summarised and not structured:
-        blocks.append(text_block(to_text(result)))
-    content = _fit(blocks, form, invocation_id, offset)
     if structured:
-        return {"content": content, "isError": False, "structuredContent": result}
+        return {
+            "content": _fit(blocks, form, invocation_id, offset),
+            "isError": False,
+            "structuredContent": result,
+        }
+    if summarised:
+        blocks.append(text_block(to_text(result)))
+    untold = find_untold(result)
+    beside = untold is not None and len(dump_json(untold)) <= MAX_META_BYTES
+    if untold is not None and not beside:
+        blocks.append(text_block(to_text(untold)))
+    content = _fit(blocks, form, invocation_id, offset)
+    meta = {"_meta": {META_KEY: untold}} if beside else {}
     if complaint is not None and output is not None:
-        return {"content": [text_block(complaint), *content], "isError": True}
-    return {"content": content, "isError": False}
+        return {"content": [text_block(complaint), *content], "isError": True, **meta}
+    return {"content": content, "isError": False, **meta}
 
 
 def _complain(result: Any, output: Checker | None, limit: int) -> str | None:

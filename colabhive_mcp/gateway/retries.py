@@ -88,6 +88,8 @@ class Patience:
                 raise error
             if cancel.wait(wait):
                 raise Cancelled("The call was cancelled while it waited to ask the gateway again.")
+            if self.clock() >= deadline:  # the wait was longer than it was to be
+                raise error
 
     def _pauses(self) -> Iterator[float]:
         """A pause before each further attempt: doubling, and up to half as long again, so that many callers part."""

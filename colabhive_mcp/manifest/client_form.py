@@ -36,7 +36,7 @@ def to_input_form(schema: Any) -> ClientForm:
     No larger than four times the original and 16 KiB: references that would make it larger are kept.
 
     Raises:
-        UnusableSchema: as `check_schema`, and for a schema that no object fits, as arguments always are one.
+        UnusableSchema: as `load_document`, and for a schema that no object fits, as arguments always are one.
     """
     document = _load_input(schema)
     notes: list[str] = []

@@ -276,7 +276,7 @@ def _measure(document: Document, start: Any, heights: dict[int, int]) -> None:
             heights[id(schema)] = tallest.pop(id(schema))
             _raise_to(tallest, stack, heights[id(schema)] + 1)
         elif id(child) in tallest:
-            raise UnusableSchema(f"references {to_list(_references_of(stack))} lead back to themselves")
+            raise UnusableSchema(f"references {to_list(dict.fromkeys(_references_of(stack)))} lead back to themselves")
         elif len(stack) + heights.get(id(child), 1) > MAX_DEPTH:
             raise UnusableSchema(f"references {_TOO_DEEP}")
         elif id(child) in heights:

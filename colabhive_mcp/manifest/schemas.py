@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECONDS = 0.5  # for one check; a schema can be made to multiply, and no client waits for that
 SECONDS_EACH = 5e-6  # more for each value in what is checked, so that a million numbers are no matter
 
-__all__ = ["Checker", "Finding", "UnusableSchema", "build_checker", "check_schema"]
+__all__ = ["Checker", "Finding", "UnusableSchema", "build_checker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +67,6 @@ class Checker:
     def accepts(self, value: Any) -> bool:
         """Whether *value* fits."""
         return not self.findings(value, limit=1)
-
-
-def check_schema(schema: Any) -> None:
-    """Refuse what no call could be checked against.
-
-    ``$schema`` is honoured (2020-12 where there is none; 2019-09, draft-07, draft-06, draft-04). The time is linear in
-    the size of the schema, whatever its form. Raises UnusableSchema: a value has the wrong shape for its dialect, the
-    dialect is unknown, a reference is not local or leads nowhere or back to itself, the nesting or the number of
-    subschemas is over its bound.
-    """
-    load_document(schema)
 
 
 def build_checker(schema: Any) -> Checker:

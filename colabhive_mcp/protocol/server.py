@@ -285,7 +285,7 @@ class Server:
         for step in self._toolbox.call_tool(name, arguments or {}, caller):
             match step:
                 case ToolResult(body):
-                    yield Response(request.id, {**body, **self._finish(caller)})
+                    yield Response(request.id, _join(body, self._finish(caller)))
                 case Progress() if token is not None:
                     yield _to_progress(step, token, caller.revision)
                 case _:
@@ -406,6 +406,12 @@ def _find_method(name: str, caller: Caller) -> _Method:
 def _capabilities(revision: Revision) -> dict[str, Any]:
     """Only what works: a revision whose notices need a stream that is not offered is promised none."""
     return {"tools": {"listChanged": True} if revision.list_changed else {}}
+
+
+def _join(body: Mapping[str, Any], finish: Mapping[str, Any]) -> dict[str, Any]:
+    """A result with what its era adds; each may have a ``_meta`` of its own."""
+    meta = {**body.get("_meta", {}), **finish.get("_meta", {})}
+    return {**body, **finish, **({"_meta": meta} if meta else {})}
 
 
 def _read_client(value: Any) -> Client:

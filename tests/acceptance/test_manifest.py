@@ -18,7 +18,7 @@ from tests.harness.gateway import GatewayProcess, manifest
 PATH = "*/mcp/manifest"
 BUSY = {"manifest_ttl": 0.1}  # a server that looks at the manifest all the time
 LOOK_UP = "get_invocation_result"  # the tool that every list has
-QUICK = 2.0  # seconds in which a crowd of answers must be there that wait for nothing
+QUICK = 10.0  # seconds in which a crowd of answers must be there that wait for nothing
 HELD = 60.0  # seconds for which a request is held, until the test lets go of it
 
 

@@ -328,3 +328,36 @@ def test_reading_on_repeats_nothing() -> None:
 def test_errors_are_words() -> None:
     """A failed tool is an error with its words, and never structured."""
     assert to_error("no such file") == {"content": [{"type": "text", "text": "no such file"}], "isError": True}
+
+
+ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Paris."}}]}
+BESIDE: list[tuple[dict[str, Any], Any]] = [
+    (ANSWER, None),
+    ({"choices": [{"text": "Paris."}]}, None),
+    ({**ANSWER, "usage": {"total_tokens": 3}}, {"usage": {"total_tokens": 3}}),
+    (
+        {"choices": [{"index": 0, "text": "Paris.", "finish_reason": "stop"}]},
+        {"choices": [{"finish_reason": "stop"}]},
+    ),
+    (
+        {"choices": [{"message": {"role": "assistant", "content": "Paris.", "refusal": "no"}}], "id": "x"},
+        {"id": "x", "choices": [{"message": {"refusal": "no"}}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "beside"), BESIDE)
+@pytest.mark.parametrize("revision", spec.REVISIONS)
+def test_what_stands_beside_the_words_of_a_model_is_kept(result: dict[str, Any], beside: Any, revision: str) -> None:
+    """A choice is one text block; whatever else came with it is in ``_meta`` where it is not structured."""
+    body = read(result, 10_000, revision=revision)
+    assert body["content"] == [{"type": "text", "text": "Paris."}]
+    assert body.get("_meta") == (None if beside is None else {"com.colabhive/result": beside})
+
+
+def test_what_stands_beside_is_no_way_around_the_limit() -> None:
+    """Much beside the words of a model is text like any other, and is cut and read on."""
+    blocks, pages = read_whole({**ANSWER, "logprobs": ["x" * 99] * 99}, 2000)
+    assert len(pages) > 2
+    assert "_meta" not in pages[0]
+    assert json.loads(join_text(blocks).removeprefix("Paris.")) == {"logprobs": ["x" * 99] * 99}

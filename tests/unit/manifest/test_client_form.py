@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from colabhive_mcp.manifest.client_form import is_object_schema, to_exact_input, to_input_form, to_output_form
-from colabhive_mcp.manifest.schemas import UnusableSchema, build_checker, check_schema
+from colabhive_mcp.manifest.document import load_document
+from colabhive_mcp.manifest.schemas import UnusableSchema, build_checker
 from tests.unit.manifest.generated import DRAFT7, DRAFT2020, VALUES, schemas
 
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
@@ -279,7 +280,7 @@ def test_same_last_word() -> None:
     form = to_input_form({"properties": refs, **loops}).schema
     assert len(form["$defs"]) == 2
     assert form["properties"]["$defs"] != form["properties"]["definitions"]
-    check_schema(form)
+    load_document(form)
 
 
 def grow(depth: int, width: int, *, end: Any) -> dict[str, Any]:
@@ -319,7 +320,7 @@ def test_size(schema: dict[str, Any]) -> None:
     """Inlining never makes a schema larger than four times and 16 KiB; what would is told by references."""
     for form in (to_input_form(schema).schema, to_output_form(schema)):
         assert len(json.dumps(form)) <= 4 * len(json.dumps(schema)) + 16 * 1024
-        check_schema(form)
+        load_document(form)
 
 
 def test_large_schema() -> None:
@@ -405,7 +406,7 @@ def without_nulls(value: Any) -> Any:
 def draw_usable(data: st.DataObject, uri: str) -> dict[str, Any]:
     schema = data.draw(schemas(uri))
     try:
-        check_schema(schema)
+        load_document(schema)
     except UnusableSchema as refusal:
         assume("lead back to themselves" not in str(refusal))
         raise

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from colabhive_mcp.manifest.schemas import UnusableSchema, check_schema
+from colabhive_mcp.manifest.dialects import UnusableSchema
+from colabhive_mcp.manifest.document import load_document
 
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT6 = "http://json-schema.org/draft-06/schema#"
@@ -95,7 +96,7 @@ def test_refused(schema: Any, reason: str) -> None:
     """A schema that no value could be checked against is refused in words, in well under a second."""
     started = thread_time()
     with pytest.raises(UnusableSchema) as refusal:
-        check_schema(schema)
+        load_document(schema)
     assert reason in str(refusal.value)
     assert len(str(refusal.value)) < 1_000
     assert thread_time() - started < 1
@@ -135,7 +136,7 @@ def test_refused(schema: Any, reason: str) -> None:
 def test_usable(schema: Any) -> None:
     """What its dialect allows is usable, and that is known in well under a second."""
     started = thread_time()
-    check_schema(schema)
+    load_document(schema)
     assert thread_time() - started < 1
 
 
@@ -148,7 +149,7 @@ def test_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "__init__", refuse)
     for reference in ("http://127.0.0.1:9/s.json", "https://example.com/s.json", "file:///etc/hosts", "//10.0.0.1/s"):
         with pytest.raises(UnusableSchema):
-            check_schema({"properties": {"a": {"$ref": reference}}})
+            load_document({"properties": {"a": {"$ref": reference}}})
 
 
 def test_meta_schemas() -> None:
@@ -156,7 +157,7 @@ def test_meta_schemas() -> None:
     from jsonschema import validators
 
     for uri in (DRAFT4, DRAFT6, DRAFT7):
-        check_schema(validators.validator_for({"$schema": uri}).META_SCHEMA)
+        load_document(validators.validator_for({"$schema": uri}).META_SCHEMA)
 
 
 @pytest.mark.parametrize("uri", [DRAFT2020, DRAFT2019, DRAFT7, DRAFT6, DRAFT4])
@@ -176,7 +177,7 @@ def test_agrees_with_the_meta_schema(uri: str, value: Any) -> None:
 
 def is_usable(schema: Any) -> bool:
     try:
-        check_schema(schema)
+        load_document(schema)
     except UnusableSchema:
         return False
     return True

@@ -238,7 +238,7 @@ def test_library_is_not_loaded_early() -> None:
     lines = [
         "import sys",
         "from colabhive_mcp.manifest import adapter, schemas",
-        "schemas.check_schema({'type': 'object'})",
+        "adapter.to_input_form({'type': 'object'})",
         "assert not {'jsonschema', 'referencing'} & sys.modules.keys()",
         "schemas.build_checker({'type': 'object'})",
         "assert 'jsonschema' in sys.modules",
