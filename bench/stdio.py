@@ -6,6 +6,7 @@ slows down slows both.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -192,9 +193,9 @@ def measure_growth(setting: Setting) -> list[Figure]:
         gateways = [
             stack.enter_context(open_upstream(setting.place, count=count)) for count in (FEW_TOOLS, TOOLS, MANY_TOOLS)
         ]
+        memory = [[measure_memory(setting.place, gateway) for _ in range(setting.count(3))] for gateway in gateways]
         sessions = [stack.enter_context(open_ready(setting.place, gateway)) for gateway in gateways]
         sizes = [len(session.list_tools().line) / _MB for session in sessions]
-        memory = [session.child.read_memory() / _MB for session in sessions]
         fewer_calls, more_calls = alternate(
             lambda: sessions[1].call(INSTANT).seconds,
             lambda: sessions[2].call(INSTANT).seconds,
@@ -206,18 +207,28 @@ def measure_growth(setting: Setting) -> list[Figure]:
             runs=setting.count(6),
         )
         used = [session.child.read_memory() / _MB for session in sessions]
-    few, fewer, more = memory
-    whole = f"whole {fewer:.1f} → {more:.1f}, after refreshes {used[1]:.1f} → {used[2]:.1f}"
+    few, fewer, more = map(statistics.median, memory)
+    each = (fewer - few) / (TOOLS - FEW_TOOLS) * 1e3, (more - fewer) / (MANY_TOOLS - TOOLS) * 1e3
+    told = f"{each[0]:.0f}, then {each[1]:.0f} kB a tool; {used[1]:.1f} → {used[2]:.1f} MB after refreshes"
     return [
         _to_growth("list bytes", [sizes[2]], [sizes[1]], unit="MB"),
         _to_growth("refresh, one changed", more_refreshes, fewer_refreshes),
-        _to_growth(f"memory over {FEW_TOOLS} tools", [more - few], [fewer - few], unit="MB", note=whole),
+        _to_growth("memory after tools/list", memory[2], memory[1], unit="MB", note=told),
         Figure(
             f"{MANY_TOOLS:,} tools: tools/call",
             Samples(measured=more_calls, floor=fewer_calls, floor_is=_OF_FEWER),
             Target.times_floor(_LEEWAY, "the same (+10 %)"),
         ),
     ]
+
+
+def measure_memory(place: Place, gateway: Upstream) -> float:
+    """Megabytes resident in a bridge that has listed its tools once."""
+    with open_session(place, gateway) as session:
+        session.initialize()
+        session.confirm()
+        session.list_tools()
+        return session.child.read_memory() / _MB
 
 
 def measure_refresh(session: Session, gateway: Upstream) -> float:

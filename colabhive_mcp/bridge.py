@@ -327,7 +327,7 @@ class Bridge:
                     sync, status, error = step.sync, step.status, step.error
                     yield ToolResult(self._render(step, form, output))
                 elif isinstance(step, Progress):
-                    yield replace(step, message=self._redact(step.message))
+                    yield step._replace(message=self._redact(step.message))
                 else:
                     yield step
         except (ToolError, GatewayError) as failure:

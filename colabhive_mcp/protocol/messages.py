@@ -1,4 +1,4 @@
-"""JSON-RPC messages as frozen values, and the one place where bytes become messages and messages bytes.
+"""JSON-RPC messages as named tuples, and the one place where bytes become messages and messages bytes.
 
 It knows JSON-RPC 2.0 and UTF-8; it does not know MCP's methods.
 """
@@ -8,33 +8,31 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from colabhive_mcp.errors import INVALID_REQUEST, PARSE_ERROR, ClientError
 
 RequestId = str | int
+NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A call that wants exactly one response. *params* is ``{}`` where the wire has none."""
 
     id: RequestId
     method: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = NO_PARAMS
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """A one-way message; nothing is ever answered to it."""
 
     method: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = NO_PARAMS
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """A result of which one member is already JSON: ``{name: value, **rest}``.
 
     A list of tools can be megabytes; it is encoded once and spliced into each answer.
@@ -45,16 +43,14 @@ class Encoded:
     rest: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A successful answer."""
 
     id: RequestId
     result: Mapping[str, Any] | Encoded
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorResponse:
+class ErrorResponse(NamedTuple):
     """A failed message. *id* is None where it could not be read; *id_required* writes JSON-RPC's null then."""
 
     id: RequestId | None
@@ -64,20 +60,17 @@ class ErrorResponse:
     id_required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """A response of the peer. No request is ever sent to it, so there is nothing to correlate it with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(NamedTuple):
     """A frame that is no message, with the error that it deserves."""
 
     error: ErrorResponse
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """A JSON array of messages, in order; empty arrays are malformed frames, not batches."""
 
     messages: tuple[Incoming, ...]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from colabhive_mcp.errors import (
     INTERNAL_ERROR,
@@ -64,8 +64,7 @@ class Changed(enum.Enum):
     MARK = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(NamedTuple):
     """Who the client says it is; for logs only."""
 
     name: str | None = None
@@ -85,16 +84,14 @@ class Session:
     listed: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What a transport gives with each request."""
 
     session: Session
     cancel: Cancel
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who asks: the revision in force, the legacy session (None in the modern era, which has none) and the way to
     cancel.
 
@@ -105,11 +102,10 @@ class Caller:
     session: Session | None
     cancel: Cancel
     progress: bool = False
-    client: Client = field(default_factory=Client)
+    client: Client = Client()
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """One page of tools, already encoded as a JSON array for the caller's revision."""
 
     tools: bytes
@@ -117,8 +113,7 @@ class Listing:
     ttl_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a call is; *progress* only ever rises."""
 
     progress: float
@@ -126,8 +121,7 @@ class Progress:
     total: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(NamedTuple):
     """The end of a call, shaped for the caller's revision: ``content``, and what else a CallToolResult has."""
 
     body: Mapping[str, Any]
@@ -156,8 +150,7 @@ _Steps = Iterator[Answer]
 _Handler = Callable[["Server", Request, Caller], _Steps]
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
+class _Method(NamedTuple):
     handler: _Handler
     legacy: bool = True
     modern: bool = True

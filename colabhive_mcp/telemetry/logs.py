@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from typing import IO, Any
 
-from colabhive_mcp.telemetry.events import Event, Record
+from colabhive_mcp.telemetry.events import Event, Record, to_fields
 
 LOGGER = "colabhive_mcp"
 LEVELS = ("debug", "info", "warning", "error")
@@ -170,6 +170,6 @@ def build_record(
     logger.setLevel(number)
 
     def record(event: Event) -> None:
-        logger.log(getattr(logging, event.level.upper()), event.name, extra={"fields": event.to_fields()})
+        logger.log(getattr(logging, event.level.upper()), event.name, extra={"fields": to_fields(event)})
 
     return record

@@ -12,9 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from threading import Event, Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from colabhive_mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, BridgeError
 from colabhive_mcp.protocol.messages import (
@@ -38,8 +37,7 @@ LAST_WORDS = 0.1  # seconds to write what is there when the time for calls is ov
 LISTERS = 2  # lists have threads of their own: they are answered while every worker waits
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """*workers* calls at a time; *drain_timeout* seconds for what is in flight at the end of input; lines up to
     *max_line* bytes.
     """
@@ -262,7 +260,7 @@ class StdioServer:
         """Answer what is no message, or none that can be taken."""
         revision = self._session.revision
         needs_id = revision is None or not revision.errors_without_id
-        line = encode(replace(error, id_required=needs_id))
+        line = encode(error._replace(id_required=needs_id))
         if batch is None:
             self._post(line)
         else:

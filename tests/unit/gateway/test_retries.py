@@ -117,6 +117,23 @@ def test_cancelling_ends_the_wait_at_once(cancelled_at: int) -> None:
     assert len(attempts.own) == cancelled_at
 
 
+class Oversleeping(Time):
+    """Time in which every wait takes a second longer than it was to."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Pass *timeout* and a second more."""
+        self.now += 1
+        return super().wait(timeout)
+
+
+def test_a_wait_that_outlasts_the_call_leaves_its_error() -> None:
+    """When the time is over behind a wait, what the last attempt met is told, and not that time is over."""
+    attempts = Attempts(fail(), fail())
+    with pytest.raises(GatewayError, match="failed"):
+        repeat(attempts, time=Oversleeping(), deadline=1.0)
+    assert len(attempts.own) == 1
+
+
 def test_a_call_that_is_over_is_not_begun() -> None:
     """Cancelled or late before the first attempt: nothing is tried."""
     attempts = Attempts()

@@ -107,6 +107,8 @@ ODD_SECRETS = [
         json.dumps,
         lambda secret: json.dumps(secret, ensure_ascii=False),
         lambda secret: repr(ValueError(f"bad {secret}")),
+        lambda secret: json.dumps(json.dumps(f"bad {secret!r}")),
+        lambda secret: repr(json.dumps({"text": f"it's {secret}"})),
         lambda secret: f"https://x.test/?k={urllib.parse.quote(secret.strip(), safe='')}",
         lambda secret: f"https://x.test/?k={urllib.parse.quote_plus(secret.strip())}",
         lambda secret: f"{secret.strip()}|{secret.strip()}",
