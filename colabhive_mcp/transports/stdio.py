@@ -229,11 +229,12 @@ class StdioServer:
         if taken:
             words = f"Invalid request: id {request.id!r} is still in use"
             self._refuse(ErrorResponse(None, INVALID_REQUEST, words), batch)
-        elif lane is not None:
+            return
+        if lane is not None:
             lane.submit(task)
         else:
             task()
-            self._watch()
+        self._watch()
 
     def _answer(self, exchange: Exchange) -> None:
         """Write what the server answers, for as long as it may be written."""
@@ -288,7 +289,7 @@ class StdioServer:
             self._registry.notify_all()
 
     def _watch(self) -> None:
-        """Keep the tools fresh in the background, from the first answer on, and tell the session of changes."""
+        """Keep the tools fresh in the background once the client has asked for anything, and tell of changes."""
         if not self._watching:
             self._watching = True
             threading.Thread(target=self._tell_changes, name="watch", daemon=True).start()

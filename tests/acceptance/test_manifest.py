@@ -536,3 +536,11 @@ def test_a_gateway_that_goes_away_later(own_gateway: GatewayProcess, connect: Co
     assert client.call("echo", {"text": "a"})["isError"] is False
     assert client.tools() == tools
     assert announcements(client) == 0
+
+
+@pytest.mark.parametrize("revision", spec.REVISIONS)
+def test_the_manifest_is_looked_at_in_the_background(gateway: GatewayProcess, connect: Connect, revision: str) -> None:
+    """At each expiry the manifest is asked for, in both eras, though the client asks for nothing more."""
+    client = connect(gateway, revision=revision, **BUSY)
+    client.tools()
+    wait_looks(gateway, 3)
