@@ -5,8 +5,10 @@ Pure: it renders what the manifest says in MCP's words, and adds nothing to it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from colabhive_mcp.manifest.client_form import is_object_schema, to_exact_input, to_input_form, to_output_form
@@ -92,7 +94,7 @@ def _shape_input(schema: Any, *, exact: bool) -> tuple[dict[str, Any], tuple[str
     return form.schema, form.notes
 
 
-def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> dict[str, Any] | None:
+def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> Mapping[str, Any] | None:
     """The output schema that the revision can hold, None where the result stays unstructured.
 
     Binary output becomes an image or audio block, so it is not promised as structured content as well.
@@ -101,10 +103,16 @@ def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> dic
         return None
     if not revision.any_structured and not is_object_schema(schema):
         return None
-    form = to_output_form(schema)
+    form = _load_output_form(dump_json(schema))
     if form is None or _is_binary(form):
         return None
     return _to_exact_output(schema) if exact else form
+
+
+@lru_cache(maxsize=512)
+def _load_output_form(schema: bytes) -> Mapping[str, Any] | None:
+    """The output form of a schema written as JSON; kept, since tools of one kind all answer in the same shape."""
+    return to_output_form(json.loads(schema))
 
 
 def _to_exact_output(schema: dict[str, Any]) -> dict[str, Any]:
