@@ -97,3 +97,13 @@ def test_the_map_in_the_package_is_the_folder() -> None:
     named = {line.split("``")[1] for line in (ast.get_docstring(tree) or "").splitlines() if line.startswith("- ``")}
     found = {path.stem for path in PACKAGE.iterdir() if path.name[0] != "_" and (path.is_dir() or path.suffix == ".py")}
     assert found == named
+
+
+@pytest.mark.parametrize(
+    "room", sorted(path.parent for path in PACKAGE.glob("*/__init__.py")), ids=lambda path: path.name
+)
+def test_each_room_lists_its_modules(room: Path) -> None:
+    """A room's docstring names each of its modules, so that the map is never behind the folder."""
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
+    named = {line.split()[0].strip("`") for line in text.splitlines() if line.strip()}
+    assert {path.stem for path in room.glob("*.py")} - {"__init__"} <= named

@@ -1,5 +1,4 @@
-"""The arguments of a call: repaired where clients are known to bend them, then checked against the manifest's own
-schema.
+"""The arguments of a call: mended where clients are known to bend them, then checked against the tool's own schema.
 
 A repair never guesses: it is kept only where the arguments were refused as they came and are accepted after it.
 """
@@ -79,9 +78,7 @@ def _declares(root: Mapping[str, Any], name: str) -> bool:
 
 
 def _resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*schema* behind its local references, and behind an ``allOf`` that holds one; ``{}`` where there is nothing to
-    go by.
-    """
+    """*schema* behind its references, and behind an ``allOf`` of one; ``{}`` where there is nothing to go by."""
     for _ in range(MAX_DEPTH):
         if not isinstance(schema, dict):
             return {}

@@ -1,5 +1,6 @@
-"""Whether a content block that the gateway made itself may go to a client as it is: what each type needs, and what the
-members beside it may be.
+"""Whether a content block that the gateway made itself may go to a client as it is.
+
+That is a matter of what each type needs, and of what the members beside it may be.
 
 Knows no result and no revision: what is in order here is in order in all of them.
 """
@@ -34,9 +35,7 @@ def drop_nulls(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_in_order(block: Mapping[str, Any]) -> bool:
-    """Whether every revision takes *block*: it has what its type needs, all else is what MCP says, and of bounded
-    size.
-    """
+    """Whether every revision takes *block*: it has what its type needs, and all else is as MCP says and bounded."""
     parts = [block, *(block[key] for key in _HOLDERS if isinstance(block.get(key), dict))]
     beside = [{key: part[key] for key in part if key not in (*_HOLDERS, find_payload(part))} for part in parts]
     return (

@@ -1,5 +1,4 @@
-"""An outcome as the body of a CallToolResult: shaped for the revision, held to the output schema, kept within the
-size limit.
+"""An outcome as the body of a CallToolResult: shaped for the revision, held to its schema, within the limit.
 
 Nothing is lost: what does not fit is read on with ``get_invocation_result`` from the offset that the note names.
 Offsets count the bytes of all blocks one after the other, a text in UTF-8, an image or a sound in base64.
@@ -37,9 +36,7 @@ class Form:
 
 
 def to_error(words: str) -> Body:
-    """A failed tool, in words that a model can act on; never structured, since clients hold that to the output
-    schema.
-    """
+    """A failed tool in words that a model can act on; never structured, which clients hold to the output schema."""
     return {"content": [text_block(words)], "isError": True}
 
 

@@ -30,8 +30,9 @@ def run_guarded(run: Callable[[], int]) -> int:
 
 
 def leave_at_signals() -> None:
-    """From here on SIGINT and SIGTERM end the process at once and well, in the middle of whatever it does: a client may
-    have seen enough before the server has started.
+    """From here on SIGINT and SIGTERM end the process at once and well, in the middle of whatever it does.
+
+    A client may have seen enough before the server has started.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: os._exit(EXIT_OK))

@@ -150,9 +150,7 @@ def _annotate(manifest: Mapping[str, Any], revision: Revision) -> dict[str, Any]
 
 
 def _describe(manifest: Mapping[str, Any], notes: tuple[str, ...]) -> str:
-    """The manifest's description, its deprecation, what the schema can't say, then effects, cost and speed in one
-    line.
-    """
+    """The description, the deprecation, what the schema can't say, then effects, cost and speed in one line."""
     description = manifest.get("description")
     parts = [description if isinstance(description, str) else None, _say_deprecation(manifest), *notes]
     return "\n".join(filter(None, [*parts, _say_hints(manifest)]))

@@ -1,5 +1,4 @@
-"""The current manifest: fresh for a while, then checked with one conditional GET, and never worse than the last good
-copy.
+"""The current manifest: fresh for a while, then checked with one conditional GET, never worse than it was.
 
 All that it knows of the gateway is ``fetch(etag) -> Fetched | NotModified``. The lock is never held while that runs.
 """
@@ -26,9 +25,7 @@ _KEY = "manifest"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A whole manifest: the discovery response, its ETag exactly as received, its size in bytes, the pages it came
-    in.
-    """
+    """A whole manifest: the response, its ETag exactly as received, its size in bytes, the pages it came in."""
 
     document: Any
     etag: str | None
@@ -66,9 +63,7 @@ class _Backoff:
         self.until = self._eager = float("-inf")
 
     def is_early(self, *, eager: bool = False) -> bool:
-        """Whether it is too early for a try; an *eager* one, by somebody who has nothing yet, need not wait longer
-        each time.
-        """
+        """Whether it is too early for a try; an *eager* one, by who has nothing yet, waits no longer each time."""
         return self._clock() < (self._eager if eager else self.until)
 
 

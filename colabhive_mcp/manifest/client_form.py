@@ -45,8 +45,7 @@ def to_input_form(schema: Any) -> ClientForm:
 
 
 def to_exact_input(schema: Any) -> Json:
-    """The manifest's own input schema, with the ``type`` and ``properties`` that MCP and its clients cannot do
-    without.
+    """The manifest's own input schema, with the ``type`` and ``properties`` that clients cannot do without.
 
     Raises:
         UnusableSchema: as `to_input_form`.
@@ -229,9 +228,7 @@ def _is_closed(plain: Json) -> bool:
 
 
 def _unite_schemas(schemas: Sequence[Json]) -> Json:
-    """One schema for a property that alternatives describe each in their way: a choice of values where they name
-    values.
-    """
+    """One schema for a property that alternatives describe each in their way; a choice where they name values."""
     distinct = list({_to_key(schema): schema for schema in schemas}.values())
     if len(distinct) == 1:
         return distinct[0]

@@ -1,5 +1,4 @@
-"""Which tools are offered: allow, deny, kinds, side-effects, stability, in this order, with a reason for each
-refusal.
+"""Which tools are offered: allow, deny, kinds, side-effects, stability, in this order, each with its reason.
 
 The order is that of the table below: the first rule that refuses gives the reason. A rule that was not asked for is
 absent, not a rule that lets everything through.

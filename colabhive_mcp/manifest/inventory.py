@@ -1,5 +1,4 @@
-"""What one client sees of a manifest: the tools that pass the filters under their advertised names, and their encoded
-lists.
+"""What one client sees of a manifest: the tools that pass the filters, under their advertised names, encoded.
 
 An inventory is immutable but for the lists, which are encoded when a revision first asks for them and then kept.
 """
@@ -36,9 +35,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One revision's list: its pages as JSON arrays, the tools that no client can be shown, and what was told in
-    words.
-    """
+    """One revision's list: pages as JSON arrays, tools that no client can be shown, and what was told in words."""
 
     pages: tuple[bytes, ...]
     left_out: tuple[LeftOut, ...]
@@ -48,8 +45,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inventory:
-    """The tools of *manifest* that are *offered* (by slug), why the others are *refused*, and the *names* of those
-    offered.
+    """The tools of *manifest* that are *offered*, by slug, their *names*, and why the others are *refused*.
 
     *extras* are definitions of tools that the bridge has itself; they come last on the list.
     """

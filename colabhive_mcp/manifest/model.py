@@ -110,9 +110,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An immutable copy: tools by slug in the order of their slugs, so that a reordered manifest is the same
-    manifest.
-    """
+    """An immutable copy: tools by slug in the order of their slugs, so that a reordered manifest is the same."""
 
     tools: Mapping[str, Tool]
     left_out: tuple[LeftOut, ...]

@@ -155,8 +155,10 @@ def _say_alternatives(error: ValidationError) -> str:
 
 
 def _to_distance(complaints: Collection[ValidationError]) -> tuple[bool, bool, int, int]:
-    """How far a value is from an alternative. One of another type is farthest, then one with another value where kinds
-    are told apart by it; then what is missing counts, then what is wrong.
+    """How far a value is from an alternative.
+
+    One of another type is farthest, then one with another value where kinds are told apart by it; then what is missing
+    counts, then what is wrong.
     """
     return (
         any(each.validator == "type" and not each.relative_path for each in complaints),

@@ -1,0 +1,6 @@
+"""MCP itself: no I/O, no thread, no clock, no log.
+
+revisions  the table of revisions and what each one has
+messages   JSON-RPC messages, and bytes ↔ messages
+server     method → answer
+"""

@@ -54,8 +54,7 @@ OLDEST = REVISIONS[SUPPORTED[-1]]
 
 
 def negotiate(requested: str) -> Revision:
-    """The revision for an ``initialize`` that asks for *requested*: that one where it has a handshake, else the
-    newest that has.
+    """The revision for an ``initialize`` that asks for *requested*: that one, or else the newest with a handshake.
 
     Lifecycle, version negotiation: "If the server supports the requested protocol version, it MUST respond with the
     same version. Otherwise, the server MUST respond with another protocol version it supports."

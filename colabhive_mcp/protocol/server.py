@@ -92,8 +92,7 @@ class Context(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who asks: the revision in force, the legacy session (None in the modern era, which has none) and the way to
-    cancel.
+    """Who asks: the revision in force, the legacy session (None in the modern era) and the way to cancel.
 
     *progress* tells whether progress will reach anybody.
     """
@@ -207,9 +206,7 @@ class Server:
             session.initialized = session.revision is not None
 
     def notices(self, context: Context) -> Iterator[Notification | KeepAlive]:
-        """What a legacy session is told without asking, once it said ``notifications/initialized``: that its list
-        changed.
-        """
+        """What a legacy session is told unasked once it said ``notifications/initialized``: that its list changed."""
         session = context.session
         caller = Caller(session.revision or OLDEST, session, context.cancel)
         for mark in self._toolbox.changes(caller):
@@ -285,9 +282,7 @@ class Server:
                     yield KeepAlive.MARK
 
     def list_nothing(self, request: Request, caller: Caller) -> _Steps:
-        """An empty list of what this server has none of: clients ask anyway, and some take an error for a broken
-        server.
-        """
+        """An empty list of what this server has none of: clients ask, and some take an error for a broken server."""
         _read_cursor(request)
         yield self._complete(request, caller, {_LISTS[request.method]: []}, ttl_ms=DISCOVERY_TTL_MS, scope="public")
 

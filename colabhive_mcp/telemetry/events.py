@@ -83,9 +83,7 @@ class ToolLeftOut(NamedTuple):
 
 
 class ToolRewritten(NamedTuple):
-    """A tool's advertised schema says less than its own, since clients refuse its form; calls are checked against its
-    own.
-    """
+    """A tool is shown with another schema than its own, whose form clients refuse; calls are held to its own."""
 
     tool: str
     reason: str

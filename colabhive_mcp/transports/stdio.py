@@ -38,9 +38,7 @@ LISTERS = 2  # lists have threads of their own: they are answered while every wo
 
 
 class Options(NamedTuple):
-    """*workers* calls at a time; *drain_timeout* seconds for what is in flight at the end of input; lines up to
-    *max_line* bytes.
-    """
+    """*workers* calls at a time, lines up to *max_line* bytes, *drain_timeout* seconds at the end of input."""
 
     workers: int
     drain_timeout: float
