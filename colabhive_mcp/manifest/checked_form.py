@@ -1,7 +1,8 @@
 """A schema as the library can check values by it, meaning the same as the original.
 
-It has one dialect, no names and addresses, every reference led to the root's ``$defs``, no annotations, and patterns in
-Python's terms that cannot run away (the ``$comment`` beside has the original). What Python cannot match is not there.
+It has one dialect, no names and addresses, no annotations, and references only where they lead in a circle or would make
+it grow: following one costs the library more than checking a value. Its patterns are in Python's terms and cannot run
+away (the ``$comment`` beside has the original). What Python cannot match is not there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from colabhive_mcp.manifest.dialects import ANNOTATIONS
 from colabhive_mcp.manifest.document import Document
 from colabhive_mcp.manifest.patterns import Untranslatable, build_pattern
-from colabhive_mcp.manifest.rewriting import Form, Json, Rewrite, Style
+from colabhive_mcp.manifest.rewriting import Form, Json, Rewrite, Style, render
 from colabhive_mcp.manifest.styles import EXACT, drop, rewrite_flag
 
 STEPS = 3_000_000  # of the regular expression engine, for one text: some 30 ms
@@ -21,8 +22,7 @@ NAME_STEPS = 100_000  # for one name of a property, of which there may be many
 
 def to_checked_form(document: Document) -> Json:
     """The checked form of a document; ``true`` and ``false`` are written out as objects."""
-    form = Form(document, _CHECKED, kept=document.labels.keys())
-    return form.complete(form.rewrite(document.root))
+    return render(document, _CHECKED, lambda form: form.rewrite(document.root))
 
 
 def _translate(source: str, *, steps: float, untried: bool) -> str | None:

@@ -8,14 +8,13 @@ checked elsewhere, against the original.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES, UnusableSchema
 from colabhive_mcp.manifest.document import Document, load_document
-from colabhive_mcp.manifest.references import find_recursive
-from colabhive_mcp.manifest.rewriting import Form, Json, Style, Unbounded, overlay, to_limit, to_size, unite
+from colabhive_mcp.manifest.rewriting import Form, Json, overlay, render, unite
 from colabhive_mcp.manifest.styles import INPUT, OUTPUT
 from colabhive_mcp.manifest.wording import SHOWN_LENGTH, to_list, to_quoted, to_words
 
@@ -40,7 +39,7 @@ def to_input_form(schema: Any) -> ClientForm:
     """
     document = _load_input(schema)
     notes: list[str] = []
-    root = _render(document, INPUT, lambda form: _Root(form).build(notes))
+    root = render(document, INPUT, lambda form: _Root(form).build(notes))
     return ClientForm(root, tuple(unite(notes)))
 
 
@@ -65,7 +64,7 @@ def to_output_form(schema: Any) -> Json | None:
         document = load_document(schema)
     except UnusableSchema:
         return None
-    root = _render(document, OUTPUT, lambda form: form.rewrite(document.root))
+    root = render(document, OUTPUT, lambda form: form.rewrite(document.root))
     return {**root, "type": "object"} if _is_object(document, document.root, {}) else root
 
 
@@ -115,24 +114,6 @@ def _load_input(schema: Any) -> Document:
     if document.root is False:
         raise UnusableSchema("false admits no arguments at all")
     return document
-
-
-def _render(document: Document, style: Style, build: Callable[[Form], Json]) -> Json:
-    """The root that *build* makes, with as few references kept as let it end and stay within its limit."""
-    for find_kept in (_keep_none, find_recursive):
-        form = Form(document, style, kept=find_kept(document))
-        try:
-            root = form.complete(build(form))
-        except Unbounded:
-            continue
-        if not form.growing or to_size(root) <= to_limit(document):
-            return root
-    form = Form(document, style, kept=document.labels.keys())
-    return form.complete(build(form))
-
-
-def _keep_none(document: Document) -> set[int]:
-    return set()
 
 
 # The root of an input

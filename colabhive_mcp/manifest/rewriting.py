@@ -14,7 +14,7 @@ from typing import Any
 
 from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES
 from colabhive_mcp.manifest.document import MAX_DEPTH, Document
-from colabhive_mcp.manifest.references import build_names
+from colabhive_mcp.manifest.references import build_names, find_recursive
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 GROWTH = 4
@@ -126,6 +126,24 @@ class Form:
         inner = {keyword: value for keyword, value in upper.items() if keyword not in outer}
         self.style.finish(self, inner)
         return {**outer, "allOf": [lower, inner]}
+
+
+def render(document: Document, style: Style, build: Callable[[Form], Json]) -> Json:
+    """The root that *build* makes, with as few references kept as let it end and stay within its limit."""
+    for find_kept in (_keep_none, find_recursive):
+        form = Form(document, style, kept=find_kept(document))
+        try:
+            root = form.complete(build(form))
+        except Unbounded:
+            continue
+        if not form.growing or to_size(root) <= to_limit(document):
+            return root
+    form = Form(document, style, kept=document.labels.keys())
+    return form.complete(build(form))
+
+
+def _keep_none(document: Document) -> set[int]:
+    return set()
 
 
 Rewrite = Callable[[Form, Any, Mapping[str, Any]], Mapping[str, Any]]
