@@ -1,6 +1,6 @@
 """A schema as the library can check values by it, meaning the same as the original.
 
-It has one dialect, no names and addresses, no annotations, and references only where they lead in a circle or would make
+It has one dialect, no names or addresses, no annotations, and references only where they lead in a circle or would make
 it grow: following one costs the library more than checking a value. Its patterns are in Python's terms and cannot run
 away (the ``$comment`` beside has the original). What Python cannot match is not there.
 """
