@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from threading import Condition, Thread
+from queue import SimpleQueue
+from threading import Lock, Thread
 
 Task = Callable[[], None]
 
@@ -19,50 +19,52 @@ class Lane:
     def __init__(self, name: str, limit: int) -> None:
         self._name = name
         self._limit = limit
-        self._tasks: deque[Task] = deque()
-        self._ready = Condition()
+        self._tasks: SimpleQueue[Task] = SimpleQueue()
+        self._lock = Lock()
         self._threads = 0
-        self._idle = 0
+        self._spare = 0  # idle threads less the tasks that wait for one
         self._abandoned: set[Task] = set()
         self._running: set[Task] = set()
 
     def submit(self, task: Task) -> None:
         """Run *task* as soon as a thread is free. A task takes care of its own errors."""
-        with self._ready:
-            self._tasks.append(task)
-            self._wake()
+        with self._lock:
+            self._spare -= 1
+            self._grow()
+        self._tasks.put(task)
 
     def abandon(self, task: Task) -> None:
         """Stop counting *task*, where it runs."""
-        with self._ready:
+        with self._lock:
             if task in self._running and len(self._abandoned) < self._limit:
                 self._abandoned.add(task)
-                self._wake()
+                self._grow()
 
-    def _wake(self) -> None:
-        if len(self._tasks) > self._idle and self._threads - len(self._abandoned) < self._limit:
+    def _grow(self) -> None:
+        """One more thread, where a task waits and the limit allows it."""
+        if self._spare < 0 and self._threads - len(self._abandoned) < self._limit:
             self._threads += 1
+            self._spare += 1
             Thread(target=self._run, name=f"{self._name}-{self._threads}", daemon=True).start()
-        else:
-            self._ready.notify()
 
     def _run(self) -> None:
-        while (task := self._take()) is not None:
+        goes_on = True
+        while goes_on:
+            task = self._tasks.get()
+            with self._lock:
+                self._running.add(task)
             task()
-            with self._ready:
-                self._running.discard(task)
-                self._abandoned.discard(task)
+            goes_on = self._finish(task)
             del task  # and what it holds, which may be megabytes, while this thread waits for another
 
-    def _take(self) -> Task | None:
-        """The next task; None where this thread is one too many, since abandoned tasks came to their end."""
-        with self._ready:
-            if self._threads - len(self._abandoned) > self._limit:
+    def _finish(self, task: Task) -> bool:
+        """Whether this thread goes on; it is one too many where abandoned tasks came to their end."""
+        with self._lock:
+            self._running.discard(task)
+            self._abandoned.discard(task)
+            goes_on = self._threads - len(self._abandoned) <= self._limit
+            if goes_on:
+                self._spare += 1
+            else:
                 self._threads -= 1
-                return None
-            self._idle += 1
-            self._ready.wait_for(lambda: self._tasks)
-            self._idle -= 1
-            task = self._tasks.popleft()
-            self._running.add(task)
-            return task
+            return goes_on

@@ -53,7 +53,7 @@ class Crew:
         """Wait until a thread is at rest."""
         bell = threading.Event()
         for _ in range(int(PATIENCE * 1000)):
-            if self.lane._idle:
+            if self.lane._spare > 0:
                 return
             bell.wait(0.001)
         raise AssertionError("no thread came to rest")
