@@ -21,7 +21,6 @@ PROGRESS_EVERY = 3.0  # with a pause and the longest poll behind it, still withi
 PAUSE = 2.0  # at a time, however long the wait, so that there is a sign of life between
 PASSING = {429, 500, 502, 503, 504}
 
-RUNNING = {"queued", "pending", "running"}
 SUCCEEDED = {"succeeded", "completed"}
 FAILED = {"failed", "cancelled", "timeout", "expired"}
 

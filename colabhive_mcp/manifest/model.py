@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from types import MappingProxyType
@@ -139,9 +139,3 @@ def build_manifest(document: Any, *, etag: str | None, pages: int = 1) -> Manife
 def _name_entry(entry: Any, place: int) -> str:
     name = entry.get("name") if isinstance(entry, dict) else None
     return name[:MAX_SLUG] if isinstance(name, str) and name.strip() else f"tools[{place}]"
-
-
-def iter_examples(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The examples that are objects, in the manifest's order."""
-    examples = manifest.get("examples")
-    yield from (example for example in (examples if isinstance(examples, list) else []) if isinstance(example, dict))

@@ -17,7 +17,6 @@ from typing import IO, Any
 from colabhive_mcp.telemetry.events import Event, Record, to_fields
 
 LOGGER = "colabhive_mcp"
-LEVELS = ("debug", "info", "warning", "error")
 
 # Of what may stand before a key only our own name and two words are let be: a letter can be the end of "\n" or "%3D".
 _KEY = re.compile(r"(?<!colab)(?<!arc)(?<!bee)hive_[A-Za-z0-9_\-]+")

@@ -2,7 +2,6 @@
 
 import copy
 import gc
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from colabhive_mcp.manifest.model import (
     UnusableTool,
     build_manifest,
     build_tool,
-    iter_examples,
 )
 
 WRONG: list[Any] = [None, True, 5, 0.5, "", "text", [], ["x"], [1], {}, {"a": 1}]
@@ -195,15 +193,6 @@ def test_manifests_cannot_be_changed() -> None:
     manifest = build_manifest({"tools": [FULL]}, etag=None)
     with pytest.raises(TypeError):
         manifest.tools["x"] = manifest.tools["qwen-2.5"]  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("examples", "expected"),
-    [(None, []), ("x", []), ({"a": 1}, []), ([], []), ([{"name": "a"}, 5, None, {}], [{"name": "a"}, {}])],
-)
-def test_examples(examples: Any, expected: list[Mapping[str, Any]]) -> None:
-    """Of the examples those are read that are objects, in their order."""
-    assert list(iter_examples({"examples": examples})) == expected
 
 
 json_values = st.recursive(
