@@ -35,6 +35,7 @@ class Question:
 
     *patience* is the seconds that the gateway was asked to take before it answers; *conditional*: 304 is an answer.
     The body is *body*, or multipart of *parts*: names with a text, or with a file's name, content and type.
+    *idempotent*: asked twice it does what it does once.
     """
 
     method: str
@@ -45,13 +46,14 @@ class Question:
     parts: tuple[Part, ...] = field(default=(), repr=False)
     patience: float = 0.0
     conditional: bool = False
+    idempotent: bool = False
 
     @property
     def safety(self) -> Safety:
         """What makes it safe to repeat."""
         if self.method == "GET":
             return Safety.READING
-        return Safety.KEYED if "idempotency-key" in map(str.lower, self.headers) else Safety.UNSENT
+        return Safety.KEYED if self.idempotent else Safety.UNSENT
 
 
 def build_manifest_question(*, etag: str | None = None, cursor: str | None = None) -> Question:
@@ -79,6 +81,7 @@ def build_invoke_question(
         {**_JSON, **_JSON_TYPE, "Idempotency-Key": idempotency_key},
         _encode({"input": arguments, **order}),
         patience=waits,
+        idempotent=True,  # by its key
     )
 
 
@@ -100,6 +103,7 @@ def build_operation_question(request: OperationRequest) -> Question:
         {**accepts, **request.headers, **(_JSON_TYPE if request.has_body else {})},
         _encode(request.json) if request.has_body else None,
         (*request.fields, *((part.name, (part.filename, part.content, part.media_type)) for part in request.files)),
+        idempotent=request.idempotent,
     )
 
 

@@ -7,6 +7,7 @@ It shares no code with the client side, so that each holds the other to the cont
     faults      what goes wrong on request, in front of it
     connection  the ways to answer badly that WSGI has no words for
     wire        requests, responses, refusals and JSON as values
+    forms       forms of several parts, and the tables in them
     checks      is this input what the schema asks for
     runtime     what runs the invocations: queue, workers, cold and warm
     actions     what each action computes

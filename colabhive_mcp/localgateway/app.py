@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from wsgiref.types import WSGIApplication
 
-from colabhive_mcp.localgateway.catalogue import MERGE_INPUT
+from colabhive_mcp.localgateway.catalogue import MERGE_INPUT, RETRAIN_FIELDS
 from colabhive_mcp.localgateway.checks import check_input
 from colabhive_mcp.localgateway.faults import Faults
+from colabhive_mcp.localgateway.forms import Form, describe_table, parse_form
 from colabhive_mcp.localgateway.pages import Pages, parse_cursor
 from colabhive_mcp.localgateway.records import Claim, Endpoint, IdempotencyError, Invocation
 from colabhive_mcp.localgateway.runtime import Runtime
@@ -152,11 +153,29 @@ class Gateway:
         if faults := [*check_input(MERGE_INPUT, config, "body"), *self._check_sources(config, account)]:
             raise RefusedError(422, faults)
         claim = _parse_claim(request, "merge", config)
+        return build_json(self._create_job(account, "merge", config["name"], config, claim), status=202)
+
+    def retrain(self, request: Request, account: str, model: str) -> Response:
+        """Create the job that trains a model on the table that is sent along, and the version that it is to fill."""
+        if self._store.endpoint(model, account) is None:
+            raise RefusedError(404, f"There is no model {model!r}.")
+        form = parse_form(request)
+        dataset = _parse_dataset(form)
+        fields = _parse_fields(form)
+        if faults := [*check_input(RETRAIN_FIELDS, fields, "body"), *_check_label(fields, dataset)]:
+            raise RefusedError(422, faults)
+        config = {**fields, "dataset": dataset}
+        claim = _parse_claim(request, f"retrain {model}", config)
+        job = self._create_job(account, "retrain", model, config, claim)
+        return build_json({**job, "dataset": dataset}, status=202)
+
+    def _create_job(
+        self, account: str, operation: str, model: str, config: Mapping[str, Any], claim: Claim | None
+    ) -> dict[str, Any]:
         try:
-            job = self._store.create_merge(account, config["name"], config, claim=claim)
+            return self._store.create_job(account, operation, model, config, claim=claim)
         except IdempotencyError:
             raise _build_conflict() from None
-        return build_json(job, status=202)
 
     def _check_sources(self, config: Mapping[str, Any], account: str) -> list[dict[str, Any]]:
         sources, weights = config.get("sources"), config.get("weights")
@@ -178,6 +197,7 @@ ROUTES: list[tuple[str, re.Pattern[str], Handler]] = [
     ("GET", re.compile(PREFIX + r"/mcp/manifest()"), Gateway.manifest),
     ("GET", re.compile(PREFIX + r"/mcp/manifest/(.+)"), Gateway.manifest_of),
     ("POST", re.compile(PREFIX + r"/training/merges()"), Gateway.merge),
+    ("POST", re.compile(PREFIX + r"/training/models/(.+)/versions"), Gateway.retrain),
 ]
 
 
@@ -238,6 +258,33 @@ def _parse_claim(request: Request, what: str, content: Any) -> Claim | None:
     if not key:
         return None
     return Claim(key, hashlib.sha256(f"{what} {to_text(content)}".encode()).hexdigest())
+
+
+def _parse_fields(form: Form) -> dict[str, Any]:
+    """The fields of a form, which are all text: what the schema calls an integer becomes one where it is."""
+    properties = RETRAIN_FIELDS["properties"]
+    whole = {name for name, schema in properties.items() if schema["type"] == "integer"}
+    return {
+        name: int(text) if name in whole and text.isascii() and text.isdecimal() and len(text) < 10 else text
+        for name, text in form.fields.items()
+    }
+
+
+def _parse_dataset(form: Form) -> dict[str, Any]:
+    """What the table of a form holds; a 422 where there is none."""
+    try:
+        return describe_table(form.files["dataset"])
+    except KeyError:
+        raise RefusedError(422, [to_fault("Field required", "body", "dataset", kind="missing")]) from None
+    except ValueError as error:
+        raise RefusedError(422, [to_fault(str(error), "body", "dataset")]) from None
+
+
+def _check_label(fields: Mapping[str, Any], dataset: Mapping[str, Any]) -> list[dict[str, Any]]:
+    label = fields.get("label_column")
+    if label in (None, *dataset["columns"]):
+        return []
+    return [to_fault(f"The table has no column {label!r}", "body", "label_column")]
 
 
 def _build_conflict() -> RefusedError:

@@ -52,6 +52,35 @@ MERGE_INPUT: dict[str, Any] = {
     "additionalProperties": False,
 }
 
+RETRAIN_FIELDS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "label_column": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The column of the table that holds what is to be learned.",
+        },
+        "epochs": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": 3,
+            "description": "How often the whole table is gone through.",
+        },
+    },
+    "required": ["label_column"],
+    "additionalProperties": False,
+}
+JOB: dict[str, Any] = {
+    "job_id": {"type": "string", "format": "uuid", "description": "The job."},
+    "operation": {"type": "string", "description": "What the job does."},
+    "status": {"type": "string", "description": "How far the job is."},
+    "model": {"type": "string", "description": "The model that gets a version."},
+    "model_version_id": {"type": "string", "format": "uuid", "description": "The version to be filled."},
+    "version": {"type": "integer", "minimum": 1, "description": "Its number."},
+    "created_at": {"type": "string", "format": "date-time", "description": "When the job was queued."},
+}
+
 
 def _media(kind: str, what: str, mime_type: str) -> dict[str, Any]:
     return {
@@ -571,13 +600,8 @@ ENDPOINTS: list[dict[str, Any]] = [
         "outputSchema": {
             "type": "object",
             "properties": {
-                "job_id": {"type": "string", "format": "uuid", "description": "The job."},
+                **JOB,
                 "operation": {"type": "string", "const": "merge", "description": "What the job does."},
-                "status": {"type": "string", "description": "How far the job is."},
-                "model": {"type": "string", "description": "The model that gets a version."},
-                "model_version_id": {"type": "string", "format": "uuid", "description": "The version to be filled."},
-                "version": {"type": "integer", "minimum": 1, "description": "Its number."},
-                "created_at": {"type": "string", "format": "date-time", "description": "When the job was queued."},
             },
             "required": ["job_id", "status", "model", "version"],
         },
@@ -629,6 +653,118 @@ ENDPOINTS: list[dict[str, Any]] = [
                 "sources": {"in": "body", "name": "sources"},
                 "weights": {"in": "body", "name": "weights"},
                 "method": {"in": "body", "name": "method"},
+            },
+        },
+    },
+    {
+        "name": "training.retrain_on",
+        "displayName": "Retrain on a table",
+        "version": "1.0.0",
+        "stability": "beta",
+        "description": "Queues a job that trains the next version of a model of this gateway on a CSV table that is "
+        "sent along, and returns the job and what the table holds.",
+        "category": "multimodal",
+        "tags": ["training", "dataset", "operation"],
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "model": {"type": "string", "minLength": 1, "description": "The slug of the model to train."},
+                "dataset": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "The table: CSV in UTF-8, the column names in its first line. Its text, a data: URL "
+                    "(data:text/csv;name=table.csv;base64,...), or the file: URL of a file that may be sent.",
+                },
+                **RETRAIN_FIELDS["properties"],
+            },
+            "required": ["model", "dataset", "label_column"],
+            "additionalProperties": False,
+        },
+        "outputSchema": {
+            "type": "object",
+            "properties": {
+                **JOB,
+                "dataset": {
+                    "type": "object",
+                    "description": "The table as it came.",
+                    "properties": {
+                        "name": {"type": "string", "description": "Its file name."},
+                        "bytes": {"type": "integer", "minimum": 0, "description": "Its size."},
+                        "sha256": {"type": "string", "description": "The digest of its bytes, in hexadecimal."},
+                        "columns": {
+                            "type": "array",
+                            "items": {"type": "string"},
+                            "description": "The names in its first line.",
+                        },
+                        "rows": {"type": "integer", "minimum": 0, "description": "The lines below that."},
+                    },
+                    "required": ["name", "bytes", "sha256", "columns", "rows"],
+                },
+            },
+            "required": ["job_id", "status", "model", "version", "dataset"],
+        },
+        "examples": [
+            {
+                "name": "A small table",
+                "description": "The text of the table itself",
+                "input": {"model": "text-stats", "dataset": "text,label\nBees dance,1\n", "label_column": "label"},
+                "output": {
+                    "job_id": "5f8f0f43-6d2a-4b6e-9a38-0f3c1d1f7f11",
+                    "operation": "retrain",
+                    "status": "queued",
+                    "model": "text-stats",
+                    "model_version_id": "0b1f6f0e-43a8-4a4e-8f0e-6b6b0d6a9b53",
+                    "version": 1,
+                    "created_at": "2026-01-01T00:00:00.000Z",
+                    "dataset": {
+                        "name": "dataset",
+                        "bytes": 24,
+                        "sha256": "f5ff3fdea3d207aaed7748ac58b5b53c591911c11386aedeb3148ae9d50bb4e6",
+                        "columns": ["text", "label"],
+                        "rows": 1,
+                    },
+                },
+            },
+            {
+                "name": "A file with its name",
+                "description": "Base64 in a data: URL, and all options given; the model has a version already",
+                "input": {
+                    "model": "text-stats",
+                    "dataset": "data:text/csv;name=bees.csv;base64,dGV4dCxsYWJlbAo=",
+                    "label_column": "label",
+                    "epochs": 10,
+                },
+                "output": {
+                    "job_id": "0e0c2ad4-2b0e-4f0e-8e62-51b9a2a9e0ab",
+                    "operation": "retrain",
+                    "status": "queued",
+                    "model": "text-stats",
+                    "model_version_id": "9b2f1c55-90a5-4c0e-a0a5-6a1f2f0d7a02",
+                    "version": 2,
+                    "created_at": "2026-01-01T00:05:00.000Z",
+                    "dataset": {
+                        "name": "bees.csv",
+                        "bytes": 11,
+                        "sha256": "3d1efb1f982c7ceea409a3c9f189c2f423e724ac1df3454a5536427d01cd8fc7",
+                        "columns": ["text", "label"],
+                        "rows": 0,
+                    },
+                },
+            },
+        ],
+        "sideEffects": ["creates_job", "creates_model_version"],
+        "costHint": "training_quota",
+        "latencyClass": "long",
+        "annotations": {"readOnly": False, "idempotent": False, "destructive": False, "openWorld": False},
+        "endpoint": {
+            "method": "POST",
+            "path": "/training/models/{model}/versions",
+            "encoding": "multipart",
+            "args": {
+                "model": {"in": "path", "name": "model"},
+                "dataset": {"in": "file", "name": "dataset"},
+                "label_column": {"in": "body", "name": "label_column"},
+                "epochs": {"in": "body", "name": "epochs"},
             },
         },
     },

@@ -241,10 +241,10 @@ class Store:
         """The account's notes, oldest first."""
         return [row["line"] for row in self._all("SELECT line FROM notes WHERE account_id = ? ORDER BY id", (account,))]
 
-    def create_merge(
-        self, account: str, model: str, config: Mapping[str, Any], *, claim: Claim | None
+    def create_job(
+        self, account: str, operation: str, model: str, config: Mapping[str, Any], *, claim: Claim | None
     ) -> dict[str, Any]:
-        """Queue a job that merges models into the next version of *model*; the first job again for a repeated *claim*.
+        """Queue a job that fills the next version of *model*; the first job again for a repeated *claim*.
 
         Raises IdempotencyError when the claim came before with another request.
         """
@@ -252,7 +252,8 @@ class Store:
         with self._transaction():
             first = self._claim(account, claim, job_id)
             if first == job_id:
-                self._insert_merge(account, job_id, model, to_text(config))
+                self._insert_job(account, job_id, operation, to_text(config))
+                self._insert_version(account, job_id, model)
             row = self._one_row(
                 "SELECT t.id AS job_id, t.operation, t.status, v.model, v.id AS model_version_id, v.version,"
                 " t.created_at FROM training_jobs AS t JOIN model_versions AS v ON v.training_job_id = t.id"
@@ -388,9 +389,11 @@ class Store:
     def _invocation(self, invocation_id: str) -> Invocation:
         return to_invocation(self._one_row("SELECT * FROM invocations WHERE id = ?", (invocation_id,)))
 
-    def _insert_merge(self, account: str, job_id: str, model: str, config: str) -> None:
-        job = {"id": job_id, "account_id": account, "operation": "merge", "status": "queued", "config": config}
+    def _insert_job(self, account: str, job_id: str, operation: str, config: str) -> None:
+        job = {"id": job_id, "account_id": account, "operation": operation, "status": "queued", "config": config}
         self._insert("training_jobs", {**job, "created_at": _now()})
+
+    def _insert_version(self, account: str, job_id: str, model: str) -> None:
         last = self._one_row(
             "SELECT coalesce(max(version), 0) AS n FROM model_versions WHERE account_id = ? AND model = ?",
             (account, model),

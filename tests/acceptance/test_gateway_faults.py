@@ -30,7 +30,12 @@ SAME = 0.001  # seconds that two clocks of one machine may differ
 
 FORMS = ("1", "1.5", "a date", "0", "-5", "abc", "absent", "3600")
 NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}}}
-OPERATION = {"method": "POST", "path": "/things", "encoding": "json", "args": {}}
+OPERATION = manifest(
+    "operate",
+    kind="operation",
+    endpoint={"method": "POST", "path": "/things", "encoding": "json", "args": {}},
+    annotations={"readOnly": False, "idempotent": False, "destructive": False, "openWorld": False},
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def bad_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayPro
             manifest("free"),
             manifest("promising", outputSchema={"type": "object"}),
             manifest("counting", outputSchema=NUMBERS),
-            manifest("operate", kind="operation", endpoint=OPERATION),
+            OPERATION,
         )
         yield gateway
 
@@ -189,7 +194,7 @@ def test_a_wait_is_called_off_at_once(bad: GatewayProcess, connect: Connect) -> 
 @contextmanager
 def serve(client_folder: Path, *steps: Step, **settings: Any) -> Iterator[tuple[StdioClient, ScriptedServer]]:
     """A session over a gateway of raw bytes, whose first answer is the manifest."""
-    tools = {"tools": [manifest("free"), manifest("operate", kind="operation", endpoint=OPERATION)]}
+    tools = {"tools": [manifest("free"), OPERATION]}
     with ScriptedServer([answer(tools), *steps]) as server:
         environment = build_environment(server.url, client_folder, poll_interval=0.05, **settings)
         with StdioClient(client_folder, environment=environment) as client:

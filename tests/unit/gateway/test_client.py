@@ -369,16 +369,16 @@ class TestRepeats:
     @pytest.mark.parametrize("fault", [HANG_UP, RESET, answer({}, 503), answer({}, 429, headers={"Retry-After": "1"})])
     @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
     def test_an_operation_that_may_have_run_is_not_repeated(self, bench: MakeBench, method: str, fault: Step) -> None:
-        """Without an idempotency key the gateway sees an operation once."""
+        """The gateway sees an operation that is not idempotent once, with an idempotency key or without."""
         run = bench(fault, answer({}))
         with pytest.raises(GatewayError):
-            run.perform(OperationRequest(method, "/jobs"))
+            run.perform(OperationRequest(method, "/jobs", headers={"Idempotency-Key": "k"}))
         assert len(run.server.seen) == 1
         assert run.time.waits == []
 
-    @pytest.mark.parametrize("request_", [GET, OperationRequest("POST", "/jobs", headers={"idempotency-key": "k"})])
+    @pytest.mark.parametrize("request_", [GET, OperationRequest("POST", "/jobs", idempotent=True)])
     def test_a_safe_operation_is_repeated(self, bench: MakeBench, request_: OperationRequest) -> None:
-        """Reading, and an operation that brings its own idempotency key, are repeated like the rest."""
+        """Reading, and an operation that does the same when it is sent twice, are repeated like the rest."""
         run = bench(HANG_UP, answer({}, 503), answer({"id": 1}))
         assert run.perform(request_) == {"id": 1}
 

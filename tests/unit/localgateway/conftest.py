@@ -140,3 +140,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """An empty store."""
     with Store(tmp_path / "store.db") as opened:
         yield opened
+
+
+def build_form(fields: dict[str, str], files: dict[str, bytes]) -> tuple[bytes, str]:
+    """A multipart body and its content type, written as RFC 7578 shows it; a file is named ``<part>.bin``."""
+    body, mark = b"", "mark of the tests"
+    for name, text in fields.items():
+        body += f'--{mark}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'.encode()
+    for name, content in files.items():
+        body += f'--{mark}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}.bin"\r\n'.encode()
+        body += b"Content-Type: application/x-test\r\n\r\n" + content + b"\r\n"
+    return body + f"--{mark}--\r\n".encode(), f'multipart/form-data; boundary="{mark}"'

@@ -1,6 +1,7 @@
 """The REST contract over a real socket."""
 
 import gzip
+import hashlib
 import http.client
 import json
 import subprocess
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from colabhive_mcp.localgateway.catalogue import ENDPOINTS
 from colabhive_mcp.localgateway.store import Store
 
-from .conftest import Gateway, Reply
+from .conftest import Gateway, Reply, build_form
 
 FOREIGN = {"name": "bulky", "action": "echo", "description": "x" * 2000}
 
@@ -105,10 +107,8 @@ class TestManifest:
 
     def test_small_manifest_is_not_compressed(self, gateway: Gateway) -> None:
         """A body of up to a KiB is sent as it is."""
-        for name in ("chat", "hash-embedding", "notes-append", "slow-count", "sparkline", "text-stats", "tone"):
-            gateway.store.remove_endpoint(name)
-        gateway.store.remove_endpoint("training.merge")
-        gateway.store.remove_endpoint("echo")
+        for entry in ENDPOINTS:
+            gateway.store.remove_endpoint(entry["name"])
         assert "content-encoding" not in gateway.send("GET", "/mcp/manifest", Accept_Encoding="gzip").headers
 
     def test_pages_on_request(self, gateway: Gateway) -> None:
@@ -124,18 +124,20 @@ class TestManifest:
 
     def test_forced_pages(self, start_gateway: Callable[..., Gateway]) -> None:
         """With a page size the manifest comes in pages without being asked, and a limit has its own way."""
-        gateway = start_gateway(page_size=5)
+        size = len(ENDPOINTS) - 4
+        gateway = start_gateway(page_size=size)
         first = gateway.send("GET", "/mcp/manifest")
-        assert (len(first.json["tools"]), first.json["hasMore"]) == (5, True)
+        assert (len(first.json["tools"]), first.json["hasMore"]) == (size, True)
         second = gateway.send("GET", f"/mcp/manifest?cursor={first.json['nextCursor']}")
         assert (len(second.json["tools"]), second.json["hasMore"]) == (4, False)
-        assert len(gateway.send("GET", "/mcp/manifest?limit=100").json["tools"]) == 9
+        assert len(gateway.send("GET", "/mcp/manifest?limit=100").json["tools"]) == len(ENDPOINTS)
 
     def test_page_that_stops_being_the_last_changes_its_etag(self, gateway: Gateway) -> None:
         """The ETag of a page covers whether another page follows."""
-        etag = gateway.send("GET", "/mcp/manifest?limit=9").headers["etag"]
+        path = f"/mcp/manifest?limit={len(ENDPOINTS)}"
+        etag = gateway.send("GET", path).headers["etag"]
         gateway.store.register_endpoint({"name": "zz", "action": "echo"})
-        assert gateway.send("GET", "/mcp/manifest?limit=9", If_None_Match=etag).status == 200
+        assert gateway.send("GET", path, If_None_Match=etag).status == 200
 
     def test_cursor_of_a_tool_that_is_gone(self, gateway: Gateway) -> None:
         """A cursor keeps its place in the order when its tool is removed meanwhile."""
@@ -381,6 +383,64 @@ class TestMerge:
         assert (reply.status, [fault["loc"] for fault in reply.json["detail"]]) == (422, [loc])
 
 
+TABLE = b"text,label\nBees dance,1\nHives hum,0\n"
+
+
+class TestRetrain:
+    """POST /training/models/{model}/versions."""
+
+    def retrain(self, gateway: Gateway, model: str = "chat", table: bytes | None = TABLE, **fields: str) -> Reply:
+        """Send a form with *table* as its file and *fields* beside it."""
+        body, kind = build_form({"label_column": "label", **fields}, {} if table is None else {"dataset": table})
+        return gateway.send("POST", f"/training/models/{model}/versions", body, Content_Type=kind)
+
+    def test_job_version_and_table(self, gateway: Gateway) -> None:
+        """A retraining makes a job and the next version of its model, and tells what the table holds."""
+        first, second = self.retrain(gateway), self.retrain(gateway, epochs="5")
+        assert (first.status, second.status) == (202, 202)
+        assert (first.json["operation"], first.json["model"]) == ("retrain", "chat")
+        assert (first.json["version"], second.json["version"]) == (1, 2)
+        assert first.json["dataset"] == {
+            "name": "dataset.bin",
+            "bytes": len(TABLE),
+            "sha256": hashlib.sha256(TABLE).hexdigest(),
+            "columns": ["text", "label"],
+            "rows": 2,
+        }
+
+    def test_repeat_gives_the_first(self, gateway: Gateway) -> None:
+        """The same form under the same key is the first job, another form is a conflict."""
+        replies = []
+        for table in (TABLE, TABLE, TABLE + b"x,1\n"):
+            body, kind = build_form({"label_column": "label"}, {"dataset": table})
+            path = "/training/models/chat/versions"
+            replies.append(gateway.send("POST", path, body, Content_Type=kind, Idempotency_Key="k"))
+        assert [reply.status for reply in replies] == [202, 202, 409]
+        assert replies[0].json == replies[1].json
+
+    @pytest.mark.parametrize(
+        ("wrong", "loc"),
+        [
+            ({"table": None}, ["body", "dataset"]),
+            ({"table": b"\xff\xfe"}, ["body", "dataset"]),
+            ({"table": b""}, ["body", "dataset"]),
+            ({"label_column": "price"}, ["body", "label_column"]),
+            ({"epochs": "many"}, ["body", "epochs"]),
+            ({"epochs": "1000"}, ["body", "epochs"]),
+            ({"speed": "1"}, ["body", "speed"]),
+        ],
+    )
+    def test_wrong_forms(self, gateway: Gateway, wrong: dict[str, Any], loc: list[Any]) -> None:
+        """What a form gets wrong is named by its path."""
+        reply = self.retrain(gateway, **wrong)
+        assert (reply.status, [fault["loc"] for fault in reply.json["detail"]]) == (422, [loc])
+
+    def test_what_is_no_form(self, gateway: Gateway) -> None:
+        """JSON is refused, and so is a model that is not there."""
+        assert gateway.send("POST", "/training/models/chat/versions", {"a": 1}).status == 422
+        assert self.retrain(gateway, "nothing").status == 404
+
+
 def test_connection_is_kept(gateway: Gateway) -> None:
     """Calls, polls and errors leave the connection open for the next request."""
     connection = http.client.HTTPConnection(*gateway.address, timeout=10)
@@ -400,7 +460,7 @@ def test_list_of_thousands(gateway: Gateway) -> None:
         for number in range(300):
             store.register_endpoint({**FOREIGN, "name": f"bulky-{number}"})
     reply = gateway.send("GET", "/mcp/manifest", Accept_Encoding="gzip")
-    assert len(reply.json["tools"]) == 309
+    assert len(reply.json["tools"]) == 300 + len(ENDPOINTS)
     derived = gateway.store.manifest_texts
     gateway.store.manifest_texts = None  # type: ignore[method-assign, assignment]
     assert gateway.send("GET", "/mcp/manifest").json == reply.json

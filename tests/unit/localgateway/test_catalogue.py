@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from colabhive_mcp.localgateway.catalogue import ENDPOINTS, seed
 from colabhive_mcp.localgateway.store import Store
 
-from .conftest import Gateway
+from .conftest import Gateway, build_form
 from .test_actions import decode_png
 
 KINDS = {
@@ -23,6 +23,7 @@ KINDS = {
     "notes-append": "tool",
     "chat": "llm",
     "training.merge": "operation",
+    "training.retrain_on": "operation",
 }
 REQUIRED = {
     "name",
@@ -99,7 +100,7 @@ def test_examples_conform(entry: dict[str, Any]) -> None:
         Draft202012Validator(entry["outputSchema"]).validate(example["output"])
 
 
-@pytest.mark.parametrize("slug", sorted(set(KINDS) - {"slow-count", "training.merge"}))
+@pytest.mark.parametrize("slug", sorted(set(KINDS) - {"slow-count", "training.merge", "training.retrain_on"}))
 def test_examples_are_what_comes_out(gateway: Gateway, slug: str) -> None:
     """An action given an example's input answers with the example's output."""
     entry = next(entry for entry in ENDPOINTS if entry["name"] == slug)
@@ -123,13 +124,32 @@ def test_examples_of_the_merge(gateway: Gateway) -> None:
         assert reply.json["version"] == example["output"]["version"]
 
 
+def test_examples_of_the_retraining(gateway: Gateway) -> None:
+    """Sent as a form the examples are taken, and their answers fit the output schema and tell the same table."""
+    entry = next(entry for entry in ENDPOINTS if entry["name"] == "training.retrain_on")
+    for example in entry["examples"]:
+        given = {name: str(value) for name, value in example["input"].items()}
+        path = entry["endpoint"]["path"].format(model=given.pop("model"))
+        table = given.pop("dataset")
+        content = base64.b64decode(table.partition("base64,")[2]) if table.startswith("data:") else table.encode()
+        body, kind = build_form(given, {"dataset": content})
+        reply = gateway.send(entry["endpoint"]["method"], path, body, Content_Type=kind)
+        assert reply.status == 202
+        Draft202012Validator(entry["outputSchema"]).validate(reply.json)
+        assert reply.json.keys() == example["output"].keys()
+        assert reply.json["version"] == example["output"]["version"]
+        assert {**reply.json["dataset"], "name": ""} == {**example["output"]["dataset"], "name": ""}
+
+
 def test_side_effects_are_honest() -> None:
     """What writes says so in its side-effects and its annotations, and everything else says that it does not."""
     writing = {entry["name"]: entry["sideEffects"] for entry in ENDPOINTS if entry["sideEffects"]}
     assert writing == {
         "notes-append": ["storage", "mutating"],
         "training.merge": ["creates_job", "creates_model_version"],
+        "training.retrain_on": ["creates_job", "creates_model_version"],
     }
     assert {entry["name"] for entry in ENDPOINTS if not entry["annotations"]["readOnly"]} == set(writing)
-    merge = next(entry for entry in ENDPOINTS if entry["name"] == "training.merge")
+    merge, retrain = (entry for entry in ENDPOINTS if entry["name"].startswith("training."))
     assert (merge["costHint"], merge["latencyClass"]) == ("training_quota", "minutes")
+    assert (retrain["costHint"], retrain["latencyClass"]) == ("training_quota", "long")
