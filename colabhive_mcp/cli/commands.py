@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -20,6 +20,7 @@ from colabhive_mcp.cli.options import GROUPS, SettingsHelp, add_flags, load, ref
 COMMANDS = {
     "tools": "colabhive_mcp.cli.tools",
     "call": "colabhive_mcp.cli.tools",
+    "manifest": "colabhive_mcp.cli.manifest",
     "test": "colabhive_mcp.cli.checks",
     "config": "colabhive_mcp.cli.checks",
     "version": "colabhive_mcp.cli.checks",
@@ -28,22 +29,36 @@ COMMANDS = {
 }
 
 
-def load_command(name: str) -> click.Command:
-    """The command *name* from its module."""
-    command: click.Command = getattr(importlib.import_module(COMMANDS[name]), f"{name}_command")
+def load_command(name: str, table: Mapping[str, str] = COMMANDS) -> click.Command:
+    """The command *name* of *table* from its module."""
+    command: click.Command = getattr(importlib.import_module(table[name]), f"{name}_command")
     return command
 
 
-class CommandLine(SettingsHelp, click.Group):
-    """The commands in the table's order; `colabhive-mcp --help` shows them before the options."""
+def list_options(command: click.Command) -> set[str]:
+    """The names of all options that *command*, or a command below it, takes."""
+    below = command.load_all() if isinstance(command, CommandTable) else []
+    return {str(param.name) for each in (command, *below) for param in each.params}
+
+
+class CommandTable(SettingsHelp, click.Group):
+    """The commands of *table* (a name and the module where it is) in its order; its help shows them before options."""
+
+    def __init__(self, *args: Any, table: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every name."""
-        return list(COMMANDS)
+        return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command *cmd_name*, loaded by now."""
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        return load_command(cmd_name, self._table) if cmd_name in self._table else None
+
+    def load_all(self) -> list[click.Command]:
+        """Every command."""
+        return [load_command(name, self._table) for name in self._table]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, then the options."""
@@ -59,7 +74,7 @@ def _serve(**options: Any) -> int | None:
     """
     name = click.get_current_context().invoked_subcommand
     if name is not None:
-        refuse_strange(options, load_command(name))
+        refuse_strange(options, list_options(load_command(name)), name)
         return None
     from colabhive_mcp.cli.server import run_server  # noqa: PLC0415 - other commands do without
 
@@ -69,7 +84,8 @@ def _serve(**options: Any) -> int | None:
 
 command_line = click.version_option(__version__, message="colabhive-mcp %(version)s")(
     click.command(
-        cls=CommandLine,
+        cls=CommandTable,
+        table=COMMANDS,
         name="colabhive-mcp",
         invoke_without_command=True,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

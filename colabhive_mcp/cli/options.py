@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import click
@@ -146,12 +146,11 @@ def is_given(value: Any) -> bool:
     return value is not None and value != ()
 
 
-def refuse_strange(given: Mapping[str, Any], command: click.Command) -> None:
-    """Refuse flags before the name of a command that uses none of them, as click does with those after it."""
-    used = {param.name for param in command.params} | {"log_level"}  # which any command's own faults are shown by
-    for name, value in given.items():
-        if is_given(value) and name not in used:
-            raise click.UsageError(f"--{name.replace('_', '-')} means nothing to {command.name}.")
+def refuse_strange(given: Mapping[str, Any], used: Collection[str], command: str) -> None:
+    """Refuse flags before the name of a *command* that uses none of them, as click does with those after it."""
+    for name, value in given.items():  # any command's own faults are shown by the log's level
+        if is_given(value) and name not in used and name != "log_level":
+            raise click.UsageError(f"--{name.replace('_', '-')} means nothing to {command}.")
 
 
 def load(flags: Mapping[str, Any], profile: str | None) -> Settings:

@@ -18,11 +18,16 @@ from colabhive_mcp.manifest.styles import EXACT, drop, rewrite_flag
 
 STEPS = 3_000_000  # of the regular expression engine, for one text: some 30 ms
 NAME_STEPS = 100_000  # for one name of a property, of which there may be many
+LONGEST_TEXT = 1_000  # that a trusted pattern is tried on
 
 
-def to_checked_form(document: Document) -> Json:
-    """The checked form of a document; ``true`` and ``false`` are written out as objects."""
-    return render(document, _CHECKED, lambda form: form.rewrite(document.root))
+def to_checked_form(document: Document, *, trusted: bool = False) -> Json:
+    """The checked form of a document; ``true`` and ``false`` are written out as objects.
+
+    The patterns of a *trusted* one are known not to run away, whatever the estimate says. They accept any text over
+    `LONGEST_TEXT`: beside each there has to be a ``maxLength``.
+    """
+    return render(document, _TRUSTED if trusted else _CHECKED, lambda form: form.rewrite(document.root))
 
 
 def _translate(source: str, *, steps: float, untried: bool) -> str | None:
@@ -35,6 +40,11 @@ def _translate(source: str, *, steps: float, untried: bool) -> str | None:
 def _rewrite_pattern(form: Form, source: Any, schema: Mapping[str, Any]) -> Json:
     text = _translate(source, steps=STEPS, untried=True)
     return {} if text is None else {"pattern": text, "$comment": source}
+
+
+def _rewrite_trusted_pattern(form: Form, source: Any, schema: Mapping[str, Any]) -> Json:
+    text = build_pattern(source).regex.pattern
+    return {"pattern": rf"(?a)\A(?:[\s\S]{{{LONGEST_TEXT + 1}}}|[\s\S]*?(?:{text}))", "$comment": source}
 
 
 def _rewrite_pattern_properties(form: Form, patterns: Any, schema: Mapping[str, Any]) -> Json:
@@ -68,3 +78,4 @@ _CHECKED = Style(
     },
     _leave,
 )
+_TRUSTED = Style({**_CHECKED.table, "pattern": _rewrite_trusted_pattern}, _leave)

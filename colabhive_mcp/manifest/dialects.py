@@ -14,13 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from colabhive_mcp.errors import EXIT_PROTOCOL, BridgeError
-from colabhive_mcp.manifest.wording import to_quoted
+from colabhive_mcp.manifest.wording import Trail, to_quoted
 
 
 class UnusableSchema(BridgeError, ValueError):
-    """A schema that no call could be checked against; the message is the reason in words. The manifest's to mend."""
+    """A schema that no call could be checked against; the message is the reason in words. The manifest's to mend.
+
+    *place* is where in the schema, as far as that is known; the root where it isn't.
+    """
 
     exit_code = EXIT_PROTOCOL
+
+    def __init__(self, message: str, *, place: Trail = None) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 Parts = Callable[[Any], Iterable[tuple[Any, Any]]]

@@ -1,7 +1,8 @@
 """A schema that was read whole: every subschema visited once, every reference resolved, nothing ever fetched.
 
-What is refused here is what no call could be checked against, with the reason and the place. All passes keep their
-own stack, so a hostile schema costs no more than its size. Knows nothing of values to check or of clients.
+What is refused here is what no call could be checked against, with the reason and the place. A reference to a shared
+definition that the schema lacks finds the contract's own, which is bundled in. All passes keep their own stack, so a
+hostile schema costs no more than its size. Knows nothing of values to check or of clients.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urljoin
 
+from colabhive_mcp.manifest.canonical import SHARED, find_shared
 from colabhive_mcp.manifest.dialects import (
     ANNOTATIONS,
     DEFAULT,
@@ -29,6 +31,7 @@ MAX_SUBSCHEMAS = 20_000
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _NAMING = frozenset({"id", "$id", "$anchor", "$dynamicAnchor"})
+_SHARED_PREFIX = "/$defs/"
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_ONES = ("not", "if", "then", "else")
 _IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
@@ -101,25 +104,56 @@ class Document:
 def load_document(schema: Any) -> Document:
     """Read *schema* whole.
 
+    Where it refers to shared definitions that it doesn't have, the document's root is a copy that has them.
+
     Raises:
         UnusableSchema: a value has the wrong shape for its dialect, the dialect is unknown, a reference leads out of
             the document or nowhere or back to itself, or the schema is too deep or too large.
     """
-    if type(schema) is not dict and type(schema) is not bool:
-        raise UnusableSchema(f"{to_words(schema)} is no schema")
-    dialect = find_dialect(schema["$schema"]) if type(schema) is dict and "$schema" in schema else DEFAULT
+    dialect = _find_dialect(schema)
     survey = _Survey(schema, dialect)
     survey.run()
+    if survey.lacking:
+        schema = _bundle(schema, survey.lacking)
+        survey = _Survey(schema, dialect)
+        survey.run()
     document = Document(schema, dialect, survey.targets, survey.labels, len(survey.referring))
     if survey.targets:
         _refuse_loops(document, survey.referring)
     return document
 
 
+def find_faults(schema: Any) -> list[UnusableSchema]:
+    """Every reason why `load_document` refuses *schema*, as far as one does not hide the next; empty where it doesn't.
+
+    Each has its *place*, where there is one.
+    """
+    faults: list[UnusableSchema] = []
+    try:
+        _Inspection(schema, _find_dialect(schema), faults).run()
+        if not faults:
+            load_document(schema)
+    except UnusableSchema as fault:
+        faults.append(fault)
+    return faults
+
+
+def _find_dialect(schema: Any) -> Dialect:
+    if type(schema) is not dict and type(schema) is not bool:
+        raise UnusableSchema(f"{to_words(schema)} is no schema")
+    return find_dialect(schema["$schema"]) if type(schema) is dict and "$schema" in schema else DEFAULT
+
+
+def _bundle(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """*schema* with the shared definitions *names*."""
+    return {**schema, "$defs": {**schema.get("$defs", {}), **{name: find_shared(name) for name in sorted(names)}}}
+
+
 class _Survey:
     """One pass over all that is a schema in a document, and over what references find beside it."""
 
     def __init__(self, root: Any, dialect: Dialect) -> None:
+        self.root = root
         self.dialect = dialect
         self.pending: list[tuple[Any, int, Trail, str]] = [(root, 1, None, "")]
         self.resources: dict[str, Any] = {"": root}
@@ -130,6 +164,7 @@ class _Survey:
         self.referring: list[Any] = []
         self.targets: dict[tuple[int, str], Any] = {}
         self.labels: dict[int, str] = {}
+        self.lacking: set[str] = set()
         self.count = 0
 
     def run(self) -> None:
@@ -140,6 +175,10 @@ class _Survey:
             while self.references:
                 self._follow(*self.references.pop())
 
+    def refuse(self, words: str, place: Trail) -> None:
+        """What to do about a fault: here, to stop at the first."""
+        raise UnusableSchema(words, place=place)
+
     def _visit(self, schema: Any, depth: int, trail: Trail, base: str) -> None:
         self.count += 1
         if self.count > MAX_SUBSCHEMAS:
@@ -147,7 +186,7 @@ class _Survey:
         if type(schema) is not dict:
             return
         if depth > MAX_DEPTH:
-            raise UnusableSchema(_TOO_DEEP)
+            raise UnusableSchema(_TOO_DEEP, place=trail)
         if not _NAMING.isdisjoint(schema):
             base = self._name(schema, base)
         self.bases[id(schema)] = base
@@ -165,7 +204,8 @@ class _Survey:
                 if shape is None:
                     continue
             if not shape.fits(value):
-                raise UnusableSchema(f"{keyword} {to_quoted(value)} {shape.says} (at {to_pointer(trail)})")
+                self.refuse(f"{keyword} {to_quoted(value)} {shape.says} (at {to_pointer(trail)})", (trail, keyword))
+                continue
             if shape.parts is not None:
                 place = (trail, keyword)
                 for part, child in shape.parts(value):
@@ -173,7 +213,7 @@ class _Survey:
             elif keyword in REFERENCES:
                 self.references.append((schema, keyword, trail))
             elif keyword == "$schema" and find_dialect(value) is not self.dialect:
-                raise UnusableSchema(f"dialect {to_quoted(value)} is not supported within another")
+                self.refuse(f"dialect {to_quoted(value)} is not supported within another", (trail, keyword))
 
     def _name(self, schema: dict[str, Any], base: str) -> str:
         """Record the names that *schema* gives itself; the URI that references within it start from."""
@@ -193,9 +233,13 @@ class _Survey:
         return base
 
     def _follow(self, schema: Any, keyword: str, trail: Trail) -> None:
-        target, base = self._resolve(schema[keyword], keyword, self.bases[id(schema)])
-        if type(target) is not dict and type(target) is not bool:
-            raise UnusableSchema(f"{keyword} {to_quoted(schema[keyword])} leads to no schema")
+        try:
+            target, base = self._resolve(schema[keyword], keyword, self.bases[id(schema)])
+            if type(target) is not dict and type(target) is not bool:
+                raise UnusableSchema(f"{keyword} {to_quoted(schema[keyword])} leads to no schema")
+        except UnusableSchema as fault:
+            self.refuse(str(fault), (trail, keyword))
+            return
         self.targets[id(schema), keyword] = target
         self.labels.setdefault(id(target), schema[keyword])
         self.referring.append(schema)
@@ -212,9 +256,31 @@ class _Survey:
             found = self.anchors.get((url, unquote(fragment)), _NOWHERE)
         else:
             found = _find(self.resources[url], fragment)
+            if found is _NOWHERE and self.resources[url] is self.root:
+                found = self._find_shared(unquote(fragment))
         if found is _NOWHERE:
             raise UnusableSchema(f"{keyword} {to_quoted(reference)} leads nowhere")
         return found, url
+
+    def _find_shared(self, pointer: str) -> Any:
+        """The contract's definition that *pointer* means; the document will have it where the others are."""
+        name = pointer.removeprefix(_SHARED_PREFIX)
+        if name not in SHARED or name == pointer or type(self.root.get("$defs", {})) is not dict:
+            return _NOWHERE
+        self.lacking.add(name)
+        return find_shared(name)
+
+
+class _Inspection(_Survey):
+    """A survey that goes on after a fault."""
+
+    def __init__(self, root: Any, dialect: Dialect, faults: list[UnusableSchema]) -> None:
+        super().__init__(root, dialect)
+        self.faults = faults
+
+    def refuse(self, words: str, place: Trail) -> None:
+        """Collect the fault."""
+        self.faults.append(UnusableSchema(words, place=place))
 
 
 _NOWHERE: Any = object()

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from colabhive_mcp.manifest.checked_form import to_checked_form
 from colabhive_mcp.manifest.dialects import UnusableSchema
 from colabhive_mcp.manifest.document import load_document
 from colabhive_mcp.manifest.keywords import BUDGET, OWN, TooExpensive, limit_time, say_missing
-from colabhive_mcp.manifest.wording import Trail, to_count, to_list, to_path, to_quoted, to_words
+from colabhive_mcp.manifest.wording import to_count, to_list, to_path, to_quoted, to_trail, to_words
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECONDS = 0.5  # for one check; a schema can be made to multiply, and no client waits for that
 SECONDS_EACH = 5e-6  # more for each value in what is checked, so that a million numbers are no matter
 
-__all__ = ["Checker", "Finding", "UnusableSchema", "build_checker"]
+__all__ = ["Checker", "Complaint", "Finding", "UnusableSchema", "build_checker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,19 @@ class Finding:
 
     path: str
     message: str
+
+
+class Complaint(NamedTuple):
+    """A finding with what it was made of: the *keyword* whose *rule* the *instance* breaks, and the *steps* to that.
+
+    The keyword is empty where a value could not be checked.
+    """
+
+    finding: Finding
+    steps: tuple[str | int, ...] = ()
+    keyword: str = ""
+    rule: Any = None
+    instance: Any = None
 
 
 class Checker:
@@ -49,29 +62,40 @@ class Checker:
 
         A value that cannot be checked within the time or the stack has one finding that says so.
         """
+        complaints = self.complaints(value, limit=limit)
+        return [each.finding for each in complaints if each.keyword] or [each.finding for each in complaints]
+
+    def complaints(self, value: Any, *, limit: int) -> list[Complaint]:
+        """As `findings`, each with what it was made of; one more says so where the time was over with some found."""
         BUDGET.start(SECONDS + SECONDS_EACH * count_values(value))
-        found: dict[Finding, None] = {}
+        found: dict[Finding, Complaint] = {}
         try:
             for error in self._validator.iter_errors(value):
-                found[Finding(_to_path(error), _to_message(error))] = None
+                complaint = _to_complaint(error)
+                found.setdefault(complaint.finding, complaint)
                 if len(found) == limit:
                     break
         except TooExpensive:
-            found = found or {
-                Finding("", "is too expensive to check against the schema; a smaller value may pass"): None
-            }
+            return [*found.values(), Complaint(_TOO_EXPENSIVE)]
         except RecursionError:
-            return [Finding("", "is nested too deeply to check")]
-        return list(found)
+            return [Complaint(_TOO_DEEP)]
+        return list(found.values())
 
     def accepts(self, value: Any) -> bool:
         """Whether *value* fits."""
         return not self.findings(value, limit=1)
 
 
-def build_checker(schema: Any) -> Checker:
-    """The checker of *schema* in its own dialect. Raises UnusableSchema for what no value could be checked against."""
-    return Checker(_load_validator()(to_checked_form(load_document(schema))))
+_TOO_EXPENSIVE = Finding("", "is too expensive to check against the schema; a smaller value may pass")
+_TOO_DEEP = Finding("", "is nested too deeply to check")
+
+
+def build_checker(schema: Any, *, trusted: bool = False) -> Checker:
+    """The checker of *schema* in its own dialect; for one of our own, whose patterns are harmless, *trusted*.
+
+    Raises UnusableSchema for what no value could be checked against.
+    """
+    return Checker(_load_validator()(to_checked_form(load_document(schema), trusted=trusted)))
 
 
 def count_values(value: Any) -> int:
@@ -103,11 +127,14 @@ def _load_validator() -> Callable[[Any], Validator]:
 # Words
 
 
+def _to_complaint(error: ValidationError) -> Complaint:
+    finding = Finding(_to_path(error), _to_message(error))
+    steps = tuple(error.absolute_path)
+    return Complaint(finding, steps, str(error.validator), error.validator_value, error.instance)
+
+
 def _to_path(error: ValidationError) -> str:
-    trail: Trail = None
-    for step in error.absolute_path:
-        trail = (trail, step)
-    return to_path(trail)
+    return to_path(to_trail(error.absolute_path))
 
 
 def _to_message(error: ValidationError) -> str:

@@ -47,6 +47,14 @@ def to_list(values: Iterable[str], *, joined: str = "or") -> str:
     return f" {joined} ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
+def to_trail(steps: Iterable[str | int]) -> Trail:
+    """A place that is given by its steps from the root."""
+    trail: Trail = None
+    for step in steps:
+        trail = (trail, step)
+    return trail
+
+
 def to_path(trail: Trail) -> str:
     """A place in a value as a program would write it: ``messages[0].role``; the root is the empty string."""
     return "".join(_to_step(step) for step in _to_steps(trail)).removeprefix(".")
