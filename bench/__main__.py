@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench import floors, profiles, stdio
+from bench import contract, floors, profiles, stdio
 from bench.child import ChildError
 from bench.figures import Failure, Figure, to_json, to_table
 from bench.place import Place, open_place
@@ -26,7 +26,7 @@ QUICK = 0.2
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench", description="How fast the bridge is over stdio.")
+    parser = argparse.ArgumentParser(prog="bench", description="How fast the bridge is, and how much it keeps.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="a fifth of the runs: faster, and less to be trusted")
     parser.add_argument("--only", choices=list(to_measurements()), help="one question only")
@@ -38,7 +38,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def to_measurements() -> dict[str, Callable[[Setting], list[Figure]]]:
     """The measurements by the name that `--only` takes."""
-    return {measure.__name__.removeprefix("measure_"): measure for measure in stdio.MEASUREMENTS}
+    every = (*stdio.MEASUREMENTS, *contract.MEASUREMENTS)
+    return {measure.__name__.removeprefix("measure_"): measure for measure in every}
 
 
 def run(options: argparse.Namespace) -> int:

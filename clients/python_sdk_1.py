@@ -13,6 +13,7 @@ from typing import Any
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from pydantic import AnyUrl
 
 from clients.scenario import Outcome, Plan, Progress, RefusedError, load_plan, play
 
@@ -53,6 +54,21 @@ class _Session:
             return _to_outcome(await self._client.call_tool(tool, arguments, progress_callback=callback))
         except McpError as error:
             raise RefusedError(error.error.code, error.error.message) from error
+
+    async def list_resources(self) -> list[str]:
+        return [str(resource.uri) for resource in (await self._client.list_resources()).resources]
+
+    async def read(self, uri: str) -> str:
+        try:
+            (content,) = (await self._client.read_resource(AnyUrl(uri))).contents
+        except McpError as error:
+            raise RefusedError(error.error.code, error.error.message) from error
+        assert isinstance(content, types.TextResourceContents)
+        return content.text
+
+    async def complete(self, template: str, argument: str, value: str) -> list[str]:
+        reference = types.ResourceTemplateReference(type="ref/resource", uri=template)
+        return (await self._client.complete(reference, {"name": argument, "value": value})).completion.values
 
     async def cancel(self, call: "asyncio.Task[Outcome]") -> None:
         call.cancel()

@@ -55,6 +55,21 @@ class _Session:
         except MCPError as error:
             raise RefusedError(error.code, error.error.message) from error
 
+    async def list_resources(self) -> list[str]:
+        return [str(resource.uri) for resource in (await self._client.list_resources()).resources]
+
+    async def read(self, uri: str) -> str:
+        try:
+            (content,) = (await self._client.read_resource(uri)).contents
+        except MCPError as error:
+            raise RefusedError(error.code, error.error.message) from error
+        assert isinstance(content, types.TextResourceContents)
+        return content.text
+
+    async def complete(self, template: str, argument: str, value: str) -> list[str]:
+        reference = types.ResourceTemplateReference(type="ref/resource", uri=template)
+        return (await self._client.complete(reference, {"name": argument, "value": value})).completion.values
+
     async def cancel(self, call: "asyncio.Task[Outcome]") -> None:
         call.cancel()
 

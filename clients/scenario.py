@@ -23,6 +23,8 @@ _UNUSUAL_TEXT = 'h\u00e9 \u6f22 \U0001f389 a\u2028b\u2029c\u0085d "\\ \t\n end'
 _STRUCTURED = frozenset({"2025-06-18", "2025-11-25", "2026-07-28"})
 _PROGRESS_MESSAGES = _STRUCTURED | {"2025-03-26"}
 _TOOLS = frozenset({"echo", "text-stats", "sparkline", "slow-count", "chat"})
+_INDEX = "colabhive://manifest"
+_TEMPLATE = "colabhive://manifest/{slug}"
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -76,6 +78,12 @@ class Session(Protocol):
     ) -> Outcome: ...
 
     async def cancel(self, call: "asyncio.Task[Outcome]") -> None: ...
+
+    async def list_resources(self) -> list[str]: ...
+
+    async def read(self, uri: str) -> str: ...
+
+    async def complete(self, template: str, argument: str, value: str) -> list[str]: ...
 
 
 Connect = Callable[[], AbstractAsyncContextManager[Session]]
@@ -209,6 +217,28 @@ async def _call_slow(session: Session) -> str:
     return f"{len(seen)} notifications, the last: {seen[-1].message}"
 
 
+async def _read_manifest(session: Session) -> str:
+    """The index leads to each tool's manifest; its slug is completed."""
+    listed = await session.list_resources()
+    _require(listed == [_INDEX], f"the resources are {listed}")
+    index = json.loads(await session.read(_INDEX))
+    (entry,) = [tool for tool in index["tools"] if tool["slug"] == "echo"]
+    manifest = json.loads(await session.read(entry["uri"]))
+    _require(manifest["name"] == "echo" and manifest["inputSchema"] != {}, f"read {manifest}")
+    slugs = await session.complete(_TEMPLATE, "slug", "ec")
+    _require(slugs == ["echo"], f"completed to {slugs}")
+    return f"{len(index['tools'])} entries"
+
+
+async def _read_nothing(session: Session) -> str:
+    try:
+        text = await session.read(f"{_INDEX}/no-such-tool")
+    except RefusedError as refused:
+        _require(refused.code in (-32002, -32602), f"refused with {refused}")
+        return str(refused)[:100]
+    raise AssertionError(f"read {text}")
+
+
 async def _check_strays(session: Session) -> str:
     _require(session.strays == [], f"messages that no request waits for: {session.strays}")
     return ""
@@ -226,6 +256,8 @@ _STEPS: tuple[tuple[str, Callable[[Session], Awaitable[str]]], ...] = (
     ("cancel of a slow call", _cancel),
     ("call after the cancel", _call_after_cancel),
     ("slow call with progress", _call_slow),
+    ("manifests as resources", _read_manifest),
+    ("read of what is not there", _read_nothing),
     ("list again", _list_tools),
     ("nothing unexpected arrived", _check_strays),
 )

@@ -14,6 +14,7 @@ const UNUSUAL_TEXT = "h\u00e9 \u6f22 \u{1f389} a\u2028b\u2029c\u0085d \"\\ \t\n 
 const STRUCTURED = new Set(["2025-06-18", "2025-11-25", "2026-07-28"]);
 const PROGRESS_MESSAGES = new Set([...STRUCTURED, "2025-03-26"]);
 const TOOLS = ["echo", "text-stats", "sparkline", "slow-count", "chat"];
+const INDEX = "colabhive://manifest";
 const INFO = { name: "colabhive-clients", version: "1.0.0" };
 
 // --- the two majors ---------------------------------------------------------------------------------------------
@@ -106,6 +107,8 @@ const STEPS = [
   ["cancel of a slow call", cancelSlow],
   ["call after the cancel", callAfterCancel],
   ["slow call with progress", callSlow],
+  ["manifests as resources", readManifest],
+  ["read of what is not there", readNothing],
   ["list again", listTools],
   ["nothing unexpected arrived", checkStrays],
 ];
@@ -224,6 +227,31 @@ async function callSlow(session) {
   const hasMessages = PROGRESS_MESSAGES.has(session.revision);
   ensure(seen.every((one) => Boolean(one.message) === hasMessages), `messages are wrong: ${show(seen)}`);
   return `${seen.length} notifications, the last: ${seen.at(-1).message ?? seen.at(-1).progress}`;
+}
+
+/** The index leads to each tool's manifest; its slug is completed. */
+async function readManifest(session) {
+  const listed = (await session.client.listResources()).resources.map((resource) => resource.uri);
+  ensure(show(listed) === show([INDEX]), `the resources are ${listed}`);
+  const index = JSON.parse(await read(session, INDEX));
+  const entry = index.tools.find((tool) => tool.slug === "echo");
+  const manifest = JSON.parse(await read(session, entry.uri));
+  ensure(manifest.name === "echo" && manifest.inputSchema, `read ${show(manifest)}`);
+  const ref = { type: "ref/resource", uri: `${INDEX}/{slug}` };
+  const { completion } = await session.client.complete({ ref, argument: { name: "slug", value: "ec" } });
+  ensure(show(completion.values) === show(["echo"]), `completed to ${show(completion)}`);
+  return `${index.tools.length} entries`;
+}
+
+async function readNothing(session) {
+  const refused = await read(session, `${INDEX}/no-such-tool`).catch((error) => error);
+  ensure([-32002, -32602].includes(refused?.code), `answered ${show(refused)}`);
+  return String(refused.message).slice(0, 100);
+}
+
+async function read(session, uri) {
+  const { contents } = await session.client.readResource({ uri });
+  return contents[0].text;
 }
 
 async function checkStrays(session) {

@@ -5,6 +5,7 @@ The rooms, top to bottom; imports point down:
 - ``cli``: people and scripts. Parse, build, run, exit code; the only room that prints.
 - ``transports``: bytes ↔ messages; threads live here.
 - ``bridge``: one tenant's tools behind the protocol's Toolbox interface.
+- ``offer``: what one tenant's callers are offered, and which copy of a tool their calls are held to.
 - ``calls``: one tool call: arguments, invocation, content.
 - ``manifest``: the tool contract: model, cache, filters, names, schemas, the list that a client sees.
 - ``gateway``: the client of the Builder Gateway.

@@ -33,6 +33,11 @@ SIDE_EFFECTS = (
     "creates_model_version",
 )
 
+CLIENT_PROFILES = (
+    *("auto", "default", "claude-code", "claude-desktop", "cursor", "vs-code", "codex", "gemini-cli"),
+    *("windsurf", "chatgpt", "n8n"),
+)
+
 DAY = 86_400.0
 MIB = 1024 * 1024
 _KEY_PREFIX = "hive_"
@@ -145,7 +150,7 @@ def _count(low: int, high: int) -> Kind:
     return Kind(_number(low=low, high=high, what="a whole number", units={}, whole=True), "NUMBER", (int,))
 
 
-def _choice(*choices: str) -> Kind:
+def _choice(*choices: str, metavar: str = "") -> Kind:
     expected = f"one of {', '.join(choices)}"
 
     def parse(raw: Any) -> str:
@@ -154,7 +159,7 @@ def _choice(*choices: str) -> Kind:
             raise _refuse(expected, raw)
         return value
 
-    return Kind(parse, "|".join(choices), (str,), choices)
+    return Kind(parse, metavar or "|".join(choices), (str,), choices)
 
 
 def _parse_switch(raw: Any) -> bool:
@@ -179,6 +184,16 @@ def _parse_path(raw: Any) -> str | None:
     if "\0" in text:
         raise _refuse("a path", raw)
     return os.path.expanduser(text) if text else None
+
+
+def is_etag(pin: str) -> bool:
+    """Whether *pin*, a value of ``manifest_pin``, is an ETag (RFC 9110, 8.8.3) and not the name of a file."""
+    return pin.startswith(('"', 'W/"')) and pin.endswith('"')
+
+
+def _parse_pin(raw: Any) -> str | None:
+    text = _parse_text(raw)
+    return text if text is None or is_etag(text) else _parse_path(text)
 
 
 def _parse_header(raw: Any) -> str | None:
@@ -246,7 +261,7 @@ def _is_authority(text: str) -> bool:
     return bool(host) and (not colon or (port.isdecimal() and 0 < int(port) < 65536))
 
 
-TEXT = Kind(_parse_text, "TEXT")
+PIN = Kind(_parse_pin, "FILE|ETAG")
 KEY = Kind(_parse_key, "KEY")
 HEADER = Kind(_parse_header, "TEXT")
 URL = Kind(_parse_url, "URL")
@@ -282,7 +297,9 @@ class Settings:
     verify_tls: bool = _setting(True, SWITCH, "gateway", "Check the gateway's certificate.")
 
     manifest_ttl: float = _setting(300.0, _duration(0.01, 365 * DAY), "manifest", "How long a manifest stays fresh.")
-    manifest_pin: str | None = _setting(None, TEXT, "manifest", "Serve only the manifest with this ETag.")
+    manifest_pin: str | None = _setting(
+        None, PIN, "manifest", "Serve only this manifest: a file made by `manifest pin`, or an ETag."
+    )
     use_etag: bool = _setting(True, SWITCH, "manifest", "Ask the gateway only for a changed manifest.")
 
     allow_tools: tuple[str, ...] = _setting((), LIST, "filters", "Offer only the tools that match one of these globs.")
@@ -293,6 +310,9 @@ class Settings:
     )
     stability: str = _setting(
         "beta", _choice("experimental", "beta", "stable"), "filters", "Offer only tools that are at least this stable."
+    )
+    deprecated: str = _setting(
+        "show", _choice("show", "hide"), "filters", "Whether deprecated tools are offered, last of all."
     )
 
     tool_names: str = _setting(
@@ -305,6 +325,18 @@ class Settings:
         "Schemas that every client takes, or the manifest's own.",
     )
     page_size: int = _setting(0, _count(0, 1_000_000), "listing", "Tools on a page of a list; 0 is one page.")
+    listing: str = _setting(
+        "all", _choice("all", "search", "auto"), "listing", "List all tools, or some that search; auto by their number."
+    )
+    listing_threshold: int = _setting(
+        100, _count(0, 1_000_000), "listing", "How many tools `listing = auto` lists before it searches."
+    )
+    client_profile: str = _setting(
+        "auto",
+        _choice(*CLIENT_PROFILES, metavar="CLIENT"),
+        "listing",
+        "The client to suit, such as cursor or vs-code; auto goes by its name.",
+    )
 
     sync_timeout: float = _setting(30.0, _duration(1, 300), "calls", "How long the gateway may hold a call open.")
     poll_interval: float = _setting(
@@ -316,6 +348,7 @@ class Settings:
     )
     max_result_bytes: int = _setting(MIB, _size(1024, 2**40), "calls", "The most text that one result carries.")
     artifact_dir: str | None = _setting(None, PATH, "calls", "A folder for results that are too large for a message.")
+    upload_dir: str | None = _setting(None, PATH, "calls", "The one folder from which calls may send files.")
 
     workers: int = _setting(32, _count(1, 1024), "server", "Requests answered at the same time.")
     drain_timeout: float = _setting(1.5, _duration(0, 3600), "server", "How long calls may go on at the end of input.")
@@ -527,7 +560,9 @@ def _check_native(setting: Setting, raw: Any, where: str) -> None:
 
 def _anchor(setting: Setting, raw: Any, path: str) -> Any:
     """Relative paths in the file start at the file: the working directory of a client's server can be anything."""
-    if setting.kind is not PATH or not raw.strip() or raw.lstrip().startswith("~"):
+    if setting.kind not in (PATH, PIN) or not raw.strip() or raw.lstrip().startswith("~"):
+        return raw
+    if setting.kind is PIN and is_etag(raw.strip()):
         return raw
     return os.path.join(os.path.dirname(path), raw.strip())
 
@@ -603,12 +638,15 @@ def _check_together(settings: Settings) -> None:
         raise ConfigError(f"{_name(settings, 'ca_bundle')} contradicts {_name(settings, 'verify_tls')}=false.")
     if settings.ca_bundle is not None and not os.path.exists(settings.ca_bundle):
         raise ConfigError(f"{_name(settings, 'ca_bundle')}: there is no {_mask(settings.ca_bundle)}.")
-    if (
-        settings.artifact_dir is not None
-        and os.path.exists(settings.artifact_dir)
-        and not os.path.isdir(settings.artifact_dir)
-    ):
-        raise ConfigError(f"{_name(settings, 'artifact_dir')}: no folder is {_mask(settings.artifact_dir)}.")
+    pin = settings.manifest_pin
+    if pin is not None and not is_etag(pin) and not os.path.isfile(pin):
+        raise ConfigError(
+            f"{_name(settings, 'manifest_pin')}: there is no file {_mask(pin)}; an ETag is written with its quotes."
+        )
+    folders = ((settings.artifact_dir, "artifact_dir", True), (settings.upload_dir, "upload_dir", False))
+    for path, name, may_come in folders:
+        if path is not None and not os.path.isdir(path) and (not may_come or os.path.exists(path)):
+            raise ConfigError(f"{_name(settings, name)}: no folder is {_mask(path)}.")
 
 
 def _name(settings: Settings, name: str) -> str:

@@ -18,7 +18,8 @@ BELOW = {  # room -> rooms that it may import; "cli" may import any
     "gateway": GROUND,
     "manifest": GROUND | {"protocol"},
     "calls": GROUND | {"protocol", "gateway", "manifest"},
-    "bridge": GROUND | {"config", "protocol", "gateway", "manifest", "calls"},
+    "offer": GROUND | {"config", "protocol", "gateway", "manifest", "calls"},
+    "bridge": GROUND | {"config", "protocol", "gateway", "manifest", "calls", "offer"},
     "transports": GROUND | {"config", "protocol", "bridge"},
 }
 OWNER = {  # library -> the only rooms or modules that may import it

@@ -28,16 +28,27 @@ Save = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How results are wanted: for which revision, up to how many bytes, and where larger blocks may be kept."""
+    """How results are wanted: for which revision, up to how many bytes, and where larger blocks may be kept.
+
+    *structured* is how many bytes the structured content may have beside that, None as many. With *once* the text does
+    not say again what is structured.
+    """
 
     revision: Revision
     limit: int
     save: Save | None = None
+    structured: int | None = None
+    once: bool = False
 
 
 def to_error(words: str) -> Body:
     """A failed tool in words that a model can act on; never structured, which clients hold to the output schema."""
     return {"content": [text_block(words)], "isError": True}
+
+
+def add_note(body: Body, words: str) -> Body:
+    """*body* with *words* behind its content, for whoever reads the result."""
+    return {**body, "content": [*body["content"], text_block(words)]}
 
 
 def to_result(
@@ -49,15 +60,12 @@ def to_result(
     """
     summarised = is_embedding(result)
     wanted = offset is None and (output is not None or (summarised and form.revision.structured))
-    complaint = _complain(result, output, form.limit) if wanted else None
+    complaint = _complain(result, output, form.structured or form.limit) if wanted else None
     structured = wanted and complaint is None
     blocks = render(result)
     if structured:
-        return {
-            "content": _fit(blocks, form, invocation_id, offset),
-            "isError": False,
-            "structuredContent": result,
-        }
+        content = _fit(_leave_texts(blocks) if form.once else blocks, form, invocation_id, offset)
+        return {"content": content, "isError": False, "structuredContent": result}
     if summarised:
         blocks.append(text_block(to_text(result)))
     untold = find_untold(result)
@@ -69,6 +77,11 @@ def to_result(
     if complaint is not None and output is not None:
         return {"content": [text_block(complaint), *content], "isError": True, **meta}
     return {"content": content, "isError": False, **meta}
+
+
+def _leave_texts(blocks: list[Block]) -> list[Block]:
+    """What is no text, which the structured content says; a word where nothing else is left."""
+    return [block for block in blocks if block["type"] != "text"] or [text_block("See the structured content.")]
 
 
 def _complain(result: Any, output: Checker | None, limit: int) -> str | None:

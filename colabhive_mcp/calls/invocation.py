@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayError, GatewayUnreachable
-from colabhive_mcp.protocol.server import Cancel, KeepAlive, Progress
+from colabhive_mcp.protocol.toolbox import Cancel, KeepAlive, Progress
 
 FIRST_INTERVAL = 0.1
 GROWTH = 1.5

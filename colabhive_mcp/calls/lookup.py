@@ -1,17 +1,19 @@
-"""``get_invocation_result``: the one tool that the bridge has itself.
-
-It reads the result of a call that was started before.
-"""
+"""``get_invocation_result``, a tool of the bridge itself: it reads the result of a call that was started before."""
 
 from __future__ import annotations
 
+import uuid
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
+from colabhive_mcp.calls.invocation import Outcome
 from colabhive_mcp.errors import ToolError
 
 NAME = "get_invocation_result"
+KEPT_ANSWERS = 16  # answers of operations that were cut; the gateway has no invocation to read them on from
 DEFINITION: Mapping[str, Any] = {
     "name": NAME,
     "title": "Get invocation result",
@@ -57,3 +59,26 @@ def parse_lookup(arguments: Mapping[str, Any]) -> Lookup:
     if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int) or offset < 0):
         raise ToolError('"offset" must be a whole number of bytes, 0 or more')
     return Lookup(invocation_id.strip(), offset)
+
+
+class KeptAnswers:
+    """The last few answers that have no invocation at the gateway to be read on from."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def keep(self, answer: Any) -> str:
+        """Keep *answer*; answers the id by which it can be read."""
+        key = f"answer-{uuid.uuid4()}"
+        with self._lock:
+            self._answers[key] = answer
+            if len(self._answers) > KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        return key
+
+    def find(self, key: str) -> Outcome | None:
+        """The answer as a finished call."""
+        with self._lock:
+            found = key in self._answers
+            return Outcome("succeeded", key, self._answers[key]) if found else None

@@ -15,4 +15,12 @@ hosting    the local gateway on waitress
 demo       the scenes of the demo
 peer       the demo's own client
 clients    ready configurations of known clients
+manifest   the commands below `manifest`
+sources    where they read a manifest
+sheets     manifest show
+pins       manifest pin
+review     manifest validate, manifest lint
+reports    findings as text, JSON and SARIF
+positions  where a JSON pointer leads in a text
+changes    manifest diff
 """

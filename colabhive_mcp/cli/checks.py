@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from colabhive_mcp import __version__
+from colabhive_mcp.cli.assembly import open_bridge
 from colabhive_mcp.cli.clients import CLIENTS, render_config
 from colabhive_mcp.cli.options import ExplainedHelp, SettingsHelp, with_settings
 from colabhive_mcp.cli.terminal import clean, get_mark, print_table, to_time
 from colabhive_mcp.config import SETTINGS, Settings, public_value
 from colabhive_mcp.errors import EXIT_OK
+from colabhive_mcp.telemetry.events import discard
 
 if TYPE_CHECKING:
     from colabhive_mcp.cli.trial import Step
+    from colabhive_mcp.manifest.pins import Lag
 
 UNSET = "-"
 
@@ -71,12 +74,28 @@ def config_command(settings: Settings, *, check: bool, as_json: bool, client: st
     rows = [
         {"name": s.name, "value": public_value(settings, s.name), "source": settings.source(s.name)} for s in SETTINGS
     ]
+    lag = _measure_lag(settings)
     if as_json:
-        click.echo(json.dumps({"file": settings.file, "settings": rows}, indent=2, ensure_ascii=False))
+        pin = {} if lag is None else {"pin": {**lag.counts(), "error": lag.error}}
+        click.echo(json.dumps({"file": settings.file, "settings": rows, **pin}, indent=2, ensure_ascii=False))
     elif check:
         click.echo("The settings are in order.")
     else:
         print_table(("setting", "value", "source"), [(row["name"], _say(row["value"]), row["source"]) for row in rows])
+    if lag is not None and not as_json:
+        click.echo(f"The manifest is pinned to {settings.manifest_pin}, {clean(lag)}.")
+
+
+def _measure_lag(settings: Settings) -> Lag | None:
+    """How far a pinned manifest is behind the gateway's; None where none is pinned."""
+    if settings.manifest_pin is None:
+        return None
+    from colabhive_mcp.manifest.pins import Lag  # noqa: PLC0415 - only for a pin, and only after the settings
+
+    if settings.api_key is None:
+        return Lag(error="there is no API key to ask the gateway with")
+    with open_bridge(settings, discard) as bridge:
+        return bridge.offer.measure_lag()
 
 
 def _print_client(client: str, settings: Settings) -> None:

@@ -12,7 +12,7 @@ import sys
 
 from colabhive_mcp.cli.assembly import Log, load_bridge, prepare_log
 from colabhive_mcp.cli.exits import leave_at_signals, run_guarded
-from colabhive_mcp.config import Settings, load_settings
+from colabhive_mcp.config import Settings, is_etag, load_settings
 from colabhive_mcp.errors import EXIT_OK, ConfigError
 from colabhive_mcp.telemetry.events import Warned
 from colabhive_mcp.transports.identity import build_server
@@ -37,12 +37,21 @@ def run_server(settings: Settings) -> int:
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
         print(GREETING, file=sys.stderr)
     descriptors = _claim_descriptors()  # before anything is loaded that may print
+    _check_pin(settings)
     with prepare_log(settings) as log:
         for sentence in settings.warnings:
             log(Warned(sentence))
         build_stdio(settings, log, descriptors).run()
         _leave()
     return EXIT_OK
+
+
+def _check_pin(settings: Settings) -> None:
+    """Refuse a pin that is none before a client waits for the tools in it."""
+    if settings.manifest_pin is not None and not is_etag(settings.manifest_pin):
+        from colabhive_mcp.offer import load_pin  # noqa: PLC0415 - imports requests
+
+        load_pin(settings)
 
 
 def build_stdio(settings: Settings, log: Log, descriptors: tuple[int, int]) -> StdioServer:

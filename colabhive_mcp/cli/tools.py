@@ -17,7 +17,7 @@ from colabhive_mcp.cli.results import Files, to_json, to_text
 from colabhive_mcp.cli.terminal import ProgressBar, clean, clean_lines, is_terminal, print_table
 from colabhive_mcp.errors import EXIT_OK, EXIT_TOOL_FAILED
 from colabhive_mcp.protocol.revisions import REVISIONS, SUPPORTED
-from colabhive_mcp.protocol.server import Caller, Progress, ToolResult
+from colabhive_mcp.protocol.toolbox import Caller, Progress, ToolResult
 
 if TYPE_CHECKING:
     from colabhive_mcp.bridge import Bridge
@@ -38,11 +38,11 @@ def tools_command(settings: Settings, *, as_json: bool, why: bool) -> None:
     """List the tools that a client would see."""
     with open_log(settings, quiet=True) as record, open_bridge(settings, record) as bridge:
         with expecting_manifest():
-            inventory = bridge.inventory()
+            inventory = bridge.offer.view(None)
         hidden = dict(_list_hidden(inventory))
-    tools = [tool for slug, tool in inventory.offered.items() if slug not in hidden]
+    tools = [tool for tool in _in_order(inventory) if tool.slug not in hidden]
     if as_json:
-        shown: dict[str, Any] = {"tools": [_to_json(tool, inventory.names[tool.slug]) for tool in tools]}
+        shown: dict[str, Any] = {"tools": [_to_json(tool, inventory.find_name(tool.slug)) for tool in tools]}
         if why:
             shown["left_out"] = [{"slug": slug, "reason": reason} for slug, reason in hidden.items()]
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
@@ -51,6 +51,11 @@ def tools_command(settings: Settings, *, as_json: bool, why: bool) -> None:
     if why:
         click.echo()
         print_table(("not offered", "reason"), list(hidden.items()))
+
+
+def _in_order(inventory: Inventory) -> list[Tool]:
+    """The tools that are offered as they are listed: the deprecated ones last."""
+    return sorted(inventory.offered.in_order, key=lambda tool: tool.deprecated)
 
 
 def _list_hidden(inventory: Inventory) -> Iterator[tuple[str, str]]:
@@ -62,7 +67,7 @@ def _list_hidden(inventory: Inventory) -> Iterator[tuple[str, str]]:
 
 def _to_row(tool: Tool) -> tuple[str, ...]:
     effects = UNSTATED if tool.side_effects is None else ", ".join(tool.side_effects) or "none"
-    instead = f"Deprecated, use {tool.replaced_by}. " if tool.replaced_by else ""
+    instead = f"Deprecated, use {tool.replaced_by}. " if tool.replaced_by else "Deprecated. " if tool.deprecated else ""
     stated = (value or UNSTATED for value in (tool.kind, tool.stability, tool.cost, tool.latency))
     return (tool.slug, *stated, effects, f"{instead}{tool.description or ''}")
 
@@ -76,6 +81,7 @@ def _to_json(tool: Tool, name: str) -> dict[str, Any]:
         "costHint": tool.cost,
         "latencyClass": tool.latency,
         "sideEffects": tool.side_effects,
+        "deprecated": tool.deprecated,
         "replacedBy": tool.replaced_by,
         "description": tool.description,
     }
@@ -93,6 +99,7 @@ def call_command(
 ) -> int:
     """Call one tool and print its result; exit code 1 where the tool answered with an error."""
     arguments = {**_load_object(source), **_parse_pairs(pairs)}
+    settings = replace(settings, client_profile="default", listing="all")  # nobody's client but a person or a script
     if settings.source("max_result_bytes") == "default":
         settings = replace(settings, max_result_bytes=settings.max_response_bytes)  # a pipe takes what a model cannot
     with open_log(settings, quiet=True) as record, open_bridge(settings, record) as bridge, expecting_manifest():

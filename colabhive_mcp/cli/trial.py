@@ -25,6 +25,7 @@ from colabhive_mcp.errors import (
     GatewayUnreachable,
     KeyRefused,
 )
+from colabhive_mcp.offer import load_pin
 from colabhive_mcp.telemetry.events import Event as Happening
 from colabhive_mcp.telemetry.events import ManifestFetched
 
@@ -81,17 +82,22 @@ class Trial:
 
     def check_manifest(self) -> str:
         """There is a manifest; whatever else the gateway answers is none."""
-        self._bridge = Bridge(self._settings, self._client, record=self._note)
+        self._bridge = Bridge(self._settings, self._client, record=self._note, pin=load_pin(self._settings))
         with expecting_manifest():
-            manifest = self._bridge.inventory().manifest
+            manifest = self._bridge.offer.view(None).manifest
         size = f", {to_size(self._fetched.bytes)}" if self._fetched else ""
-        return f"{len(manifest.tools)} tools{size}" + (
-            f"; {len(manifest.left_out)} entries are unusable" if manifest.left_out else ""
-        )
+        lag = self._bridge.offer.measure_lag()
+        unusable = len(manifest.left_out)
+        told = [
+            f"{len(manifest.tools)} tools{size}",
+            f"{unusable} {'entry is' if unusable == 1 else 'entries are'} unusable" if unusable else None,
+            None if lag is None else f"pinned to {self._settings.manifest_pin}, {lag}",
+        ]
+        return "; ".join(filter(None, told))
 
     def check_tools(self) -> str:
         """What the filters leave; none at all is an error of the settings."""
-        inventory = self._bridge.inventory()
+        inventory = self._bridge.offer.view(None)
         offered, refused = len(inventory.offered), len(inventory.refused)
         if refused and not offered:
             raise ConfigError(f"The filters leave none of {refused} tools; colabhive-mcp tools --why says why.")

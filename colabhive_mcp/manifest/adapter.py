@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from colabhive_mcp.manifest.client_form import is_object_schema, to_exact_input, to_input_form, to_output_form
-from colabhive_mcp.manifest.model import Tool
+from colabhive_mcp.manifest.client_form import (
+    ClientForm,
+    is_object_schema,
+    to_exact_input,
+    to_input_form,
+    to_output_form,
+)
+from colabhive_mcp.manifest.document import load_document
+from colabhive_mcp.manifest.model import Members, Tool
+from colabhive_mcp.manifest.plain import inline_plain, is_plain
 from colabhive_mcp.protocol.messages import dump_json
 from colabhive_mcp.protocol.revisions import Revision
 
 META_KEY = "com.colabhive/manifest"
+KEPT_SCHEMA = 64 * 1024  # characters; 512 larger ones would be much to keep
 MAX_EXAMPLES_BYTES = 1024  # together; larger ones cost every client context on every list
 
 _ANNOTATIONS = {
@@ -49,35 +57,53 @@ _COMPOSITIONS = ("allOf", "anyOf", "oneOf")
 _BINARY_FIELDS = {"image_b64", "images", "audio_b64"}
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """An MCP tool definition, in words what its input schema no longer says, and what an operator is told of that."""
+class Shape(NamedTuple):
+    """What a definition depends on beside its tool: the revision, and how names and schemas are shown to a client."""
 
-    body: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
+    revision: Revision
+    exact_schemas: bool = False
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The same for shapes that make the same of every tool."""
+        return (self.revision.shape, self.exact_schemas, self.dropped)
+
+
+class Definition(NamedTuple):
+    """An MCP tool definition as JSON, and what an operator is told where its input schema says less than the tool's."""
+
+    body: bytes
     rewriting: str | None = None
 
 
-def build_definition(tool: Tool, name: str, revision: Revision, *, exact_schemas: bool = False) -> Definition:
-    """*tool* as listed under *name*. Raises UnusableSchema where no client could be shown its input."""
-    manifest = tool.load()
-    schema, notes = _shape_input(manifest.get("inputSchema"), exact=exact_schemas)
-    output = shape_output(manifest.get("outputSchema"), revision, exact=exact_schemas)
-    optional = {
-        "title": manifest.get("displayName") if revision.titles else None,
-        "description": _describe(manifest, notes) or None,
-        "outputSchema": output,
-        "annotations": _annotate(manifest, revision) or None,
-        "_meta": {META_KEY: _collect_meta(manifest)} if revision.tool_meta else None,
+def build_definition(tool: Tool, name: str, shape: Shape) -> Definition:
+    """*tool* as listed under *name*. Raises UnusableSchema where no client could be shown its input.
+
+    What stands in the manifest as a client may have it is not written anew: its text is copied.
+    """
+    members, revision = tool.members(), shape.revision
+    manifest = members.values
+    schema, notes = _shape_input(members, shape)
+    described = _describe(tool, manifest, notes)
+    has_title = revision.titles and isinstance(manifest.get("displayName"), str)
+    definition = {
+        "name": to_text(name),
+        "title": members.copy("displayName") if has_title else None,
+        "description": to_text(described) if described else None,
+        "outputSchema": _find_output(members, shape),
+        "annotations": _annotate(manifest, revision),
+        "_meta": f'{{"{META_KEY}":{_collect_meta(members)}}}' if revision.tool_meta else None,
+        "inputSchema": schema,
     }
-    texts = {"title", "description"}
-    kept = {
-        key: value
-        for key, value in optional.items()
-        if value is not None and (key not in texts or isinstance(value, str))
-    }
-    rewriting = None if exact_schemas else _say_rewriting(manifest.get("inputSchema"), notes)
-    return Definition({"name": name, **kept, "inputSchema": schema}, notes, rewriting)
+    body = ",".join(f'"{key}":{text}' for key, text in definition.items() if text is not None)
+    rewriting = None if shape.exact_schemas else _say_rewriting(manifest.get("inputSchema"), notes)
+    return Definition(f"{{{body}}}".encode(), rewriting)
+
+
+def to_text(value: Any) -> str:
+    """*value* as JSON that goes into a definition."""
+    return dump_json(value).decode()
 
 
 def _say_rewriting(schema: Any, notes: tuple[str, ...]) -> str | None:
@@ -87,11 +113,28 @@ def _say_rewriting(schema: Any, notes: tuple[str, ...]) -> str | None:
     return " ".join([*told, *notes]) or None
 
 
-def _shape_input(schema: Any, *, exact: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
-    if exact:
-        return _spell_out(to_exact_input(schema)), ()
-    form = to_input_form(schema)
-    return form.schema, form.notes
+def _shape_input(members: Members, shape: Shape) -> tuple[str, tuple[str, ...]]:
+    """The input schema for a client, and the sentences of what it does not say."""
+    schema = members.values.get("inputSchema")
+    if shape.exact_schemas:
+        return to_text(_spell_out(to_exact_input(schema))), ()
+    if is_plain(schema, dropped=shape.dropped):
+        return members.copy("inputSchema"), ()
+    inlined = inline_plain(schema, dropped=shape.dropped)
+    form = ClientForm(inlined) if inlined is not None else to_input_form(schema, dropped=shape.dropped)
+    return to_text(form.schema), form.notes
+
+
+def _find_output(members: Members, shape: Shape) -> str | None:
+    """The output schema for a client, None where it is promised none."""
+    schema = members.values.get("outputSchema")
+    if not shape.revision.structured or not isinstance(schema, dict):
+        return None
+    if shape.exact_schemas:
+        shown = shape_output(schema, shape.revision, exact=True)
+        return None if shown is None else to_text(shown)
+    form = _load_output_form(members.copy("outputSchema"))
+    return form.text if form is not None and (form.is_object or shape.revision.any_structured) else None
 
 
 def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> Mapping[str, Any] | None:
@@ -101,23 +144,44 @@ def shape_output(schema: Any, revision: Revision, *, exact: bool = False) -> Map
     """
     if not revision.structured or not isinstance(schema, dict):
         return None
-    if not revision.any_structured and not is_object_schema(schema):
+    form = _load_output_form(to_text(schema))
+    if form is None or not (form.is_object or revision.any_structured):
         return None
-    form = _load_output_form(dump_json(schema))
-    if form is None or _is_binary(form):
-        return None
-    return _to_exact_output(schema) if exact else form
+    return _to_exact_output(schema) if exact else form.schema
+
+
+class _OutputForm(NamedTuple):
+    """The form of an output schema, written as JSON, and whether it admits nothing but objects."""
+
+    schema: Mapping[str, Any]
+    text: str
+    is_object: bool
+
+
+def _load_output_form(schema: str) -> _OutputForm | None:
+    """The form of a schema written as JSON; None where it cannot be used, or is of an image or audio block.
+
+    Kept while it is small, since tools of one kind all answer in the same shape.
+    """
+    return _keep_output_form(schema) if len(schema) <= KEPT_SCHEMA else _build_output_form(schema)
 
 
 @lru_cache(maxsize=512)
-def _load_output_form(schema: bytes) -> Mapping[str, Any] | None:
-    """The output form of a schema written as JSON; kept, since tools of one kind all answer in the same shape."""
-    return to_output_form(json.loads(schema))
+def _keep_output_form(schema: str) -> _OutputForm | None:
+    return _build_output_form(schema)
+
+
+def _build_output_form(schema: str) -> _OutputForm | None:
+    form = to_output_form(json.loads(schema))
+    if form is None or _is_binary(form):
+        return None
+    return _OutputForm(form, to_text(form), is_object_schema(json.loads(schema)))
 
 
 def _to_exact_output(schema: dict[str, Any]) -> dict[str, Any]:
     """The manifest's own output schema; one that admits nothing but objects says so, as the legacy revisions demand."""
-    return _spell_out({**schema, "type": "object"}) if is_object_schema(schema) else schema
+    own = load_document(schema).root
+    return _spell_out({**own, "type": "object"}) if is_object_schema(schema) else own
 
 
 def _spell_out(schema: dict[str, Any]) -> dict[str, Any]:
@@ -136,30 +200,32 @@ def _is_binary(form: Mapping[str, Any]) -> bool:
     return any(not _BINARY_FIELDS.isdisjoint(part.get("properties", ())) for part in parts)
 
 
-def _annotate(manifest: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
-    stated = manifest.get("annotations")
+def _annotate(manifest: Mapping[str, Any], revision: Revision) -> str | None:
+    """The annotations as JSON, None where there are none."""
     if not revision.annotations:
-        return {}
-    hints = {
-        hint: stated[name]
-        for name, hint in _ANNOTATIONS.items()
-        if isinstance(stated, dict) and isinstance(stated.get(name), bool)
-    }
-    title = manifest.get("displayName")
-    return {"title": title, **hints} if isinstance(title, str) and not revision.titles else hints
-
-
-def _describe(manifest: Mapping[str, Any], notes: tuple[str, ...]) -> str:
-    """The description, the deprecation, what the schema can't say, then effects, cost and speed in one line."""
-    description = manifest.get("description")
-    parts = [description if isinstance(description, str) else None, _say_deprecation(manifest), *notes]
-    return "\n".join(filter(None, [*parts, _say_hints(manifest)]))
-
-
-def _say_deprecation(manifest: Mapping[str, Any]) -> str | None:
-    deprecation = manifest.get("deprecation")
-    if not isinstance(deprecation, dict) or not deprecation:
         return None
+    stated = manifest.get("annotations")
+    known = stated if isinstance(stated, dict) else {}
+    hints = [(hint, known[name]) for name, hint in _ANNOTATIONS.items() if type(known.get(name)) is bool]
+    title = manifest.get("displayName")
+    titled = [("title", title)] if isinstance(title, str) and not revision.titles else []
+    return _write((*titled, *hints))
+
+
+@lru_cache(maxsize=256)
+def _write(members: tuple[tuple[str, Any], ...]) -> str | None:
+    """An object with *members* as JSON, None without any; kept, since most tools have one of few sets of hints."""
+    return to_text(dict(members)) if members else None
+
+
+def _describe(tool: Tool, manifest: Mapping[str, Any], notes: tuple[str, ...]) -> str:
+    """The description, the deprecation, what the schema can't say, then effects, cost and speed in one line."""
+    deprecation = say_deprecation(manifest["deprecation"]) if tool.deprecated else None
+    return "\n".join(filter(None, [tool.description, deprecation, *notes, _say_hints(manifest)]))
+
+
+def say_deprecation(deprecation: Mapping[str, Any]) -> str:
+    """One sentence for whoever would use a tool that is deprecated: since when, and what to use instead."""
     when, instead = deprecation.get("deprecatedAt"), deprecation.get("replacedBy")
     since = f" since {when[:10]}" if isinstance(when, str) else ""
     use = f"; use {instead} instead" if isinstance(instead, str) else ""
@@ -189,10 +255,11 @@ def _say_hints(manifest: Mapping[str, Any]) -> str:
     return f"{line[0].upper()}{line[1:]}." if line else ""
 
 
-def _collect_meta(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _collect_meta(members: Members) -> str:
     """What MCP has no field for; examples last, and only while they are small."""
-    meta = {name: manifest[name] for name in _META_FIELDS if manifest.get(name) is not None}
-    examples = manifest.get("examples")
-    if isinstance(examples, list) and examples and len(dump_json(examples)) <= MAX_EXAMPLES_BYTES:
-        meta["examples"] = examples
-    return meta
+    told = [name for name in _META_FIELDS if members.values.get(name) is not None]
+    examples = members.values.get("examples")
+    if isinstance(examples, list) and examples and len(members.copy("examples").encode()) <= MAX_EXAMPLES_BYTES:
+        told.append("examples")
+    listed = ",".join([f'"{name}":{members.copy(name)}' for name in told])
+    return f"{{{listed}}}"

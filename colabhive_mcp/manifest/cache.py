@@ -191,8 +191,9 @@ class ManifestCache:
                 "The gateway's manifest holds no tools any more; it is believed when the next one says so too"
             )
         self._emptied = False
-        if copy is None or copy.left_out != manifest.left_out:
-            for entry in manifest.left_out:
+        known = frozenset(() if copy is None else copy.left_out)
+        for entry in manifest.left_out:
+            if entry not in known:
                 self._record(ToolLeftOut(entry.name, entry.reason))
         if copy is not None and (copy.tools, copy.etag, copy.pages) == (manifest.tools, manifest.etag, manifest.pages):
             return copy

@@ -15,7 +15,7 @@ from typing import Any
 from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES, UnusableSchema
 from colabhive_mcp.manifest.document import Document, load_document
 from colabhive_mcp.manifest.rewriting import Form, Json, overlay, render, unite
-from colabhive_mcp.manifest.styles import INPUT, OUTPUT
+from colabhive_mcp.manifest.styles import OUTPUT, build_input_style
 from colabhive_mcp.manifest.wording import SHOWN_LENGTH, to_list, to_quoted, to_words
 
 MAX_TOLD = 8
@@ -29,17 +29,18 @@ class ClientForm:
     notes: tuple[str, ...] = ()
 
 
-def to_input_form(schema: Any) -> ClientForm:
+def to_input_form(schema: Any, *, dropped: frozenset[str] = frozenset()) -> ClientForm:
     """The form of an input schema that all clients take: a plain object with ``properties``.
 
-    No larger than four times the original and 16 KiB: references that would make it larger are kept.
+    No larger than four times the original and 16 KiB: references that would make it larger are kept. *dropped* are
+    further keywords that one client cannot be told.
 
     Raises:
         UnusableSchema: as `load_document`, and for a schema that no object fits, as arguments always are one.
     """
     document = _load_input(schema)
     notes: list[str] = []
-    root = render(document, INPUT, lambda form: _Root(form).build(notes))
+    root = render(document, build_input_style(dropped), lambda form: _Root(form).build(notes))
     return ClientForm(root, tuple(unite(notes)))
 
 
@@ -196,7 +197,8 @@ def _unite_branches(branches: Sequence[Json]) -> Json:
         for name, schema in branch.get("properties", {}).items():
             told.setdefault(name, []).append(schema)
     united: Json = {"properties": {name: _unite_schemas(schemas) for name, schemas in told.items()}}
-    required = [name for name in told if all(name in branch.get("required", ()) for branch in branches)]
+    needs = [frozenset(branch.get("required", ())) for branch in branches]
+    required = [name for name in told if all(name in each for each in needs)]
     if required:
         united["required"] = required
     if branches and all(_is_closed(branch) for branch in branches):
@@ -237,7 +239,8 @@ def _say_alternatives(introduction: str, branches: Sequence[Json], base: Json) -
 
 def _say_branch(branch: Json, base: Json) -> str:
     fixed = {name: schema["const"] for name, schema in branch.get("properties", {}).items() if "const" in schema}
-    needed = [name for name in branch.get("required", ()) if name not in base.get("required", ()) and name not in fixed]
+    known = fixed.keys() | base.get("required", ())
+    needed = [name for name in branch.get("required", ()) if name not in known]
     phrases = [f"{_to_code(name)} is {to_words(value)}" for name, value in fixed.items()]
     if needed:
         phrases.append(f"needs {to_list(map(_to_code, needed), joined='and')}")

@@ -18,11 +18,13 @@ from colabhive_mcp.manifest.document import find_faults
 from colabhive_mcp.manifest.drafts import to_steps
 from colabhive_mcp.manifest.fields import check_envelope, check_fields, find_unknown
 from colabhive_mcp.manifest.findings import ERROR, LIMIT, Finding, Rule, build_finding, to_pointer
+from colabhive_mcp.manifest.inventory import say_left_out
 from colabhive_mcp.manifest.model import UnusableTool, build_tool
+from colabhive_mcp.manifest.nesting import MAX_LEVELS, find_deep, find_unwritable
 from colabhive_mcp.manifest.reception import find_unresolved, is_unresolved
 from colabhive_mcp.manifest.rules import CHECKS
 from colabhive_mcp.manifest.schemas import Checker, build_checker
-from colabhive_mcp.manifest.wording import to_count, to_path, to_quoted, to_trail, to_words
+from colabhive_mcp.manifest.wording import list_steps, to_count, to_path, to_quoted, to_trail, to_words
 from colabhive_mcp.protocol.messages import dump_json
 
 __all__ = [
@@ -70,11 +72,13 @@ def find_breakage(manifest: Any, *, check_endpoint: CheckEndpoint | None = None)
     It is given where `validate` has a finding that *breaks* the tool, and costs much less.
     """
     try:
-        build_tool(manifest)
-        to_exact_input(manifest.get("inputSchema"))
-    except (UnusableTool, UnusableSchema) as error:
+        return say_left_out(build_tool(manifest), check_endpoint or _find_nothing)
+    except UnusableTool as error:
         return str(error)
-    return next((finding.message for finding in _check_endpoint(manifest, check_endpoint)), None)
+
+
+def _find_nothing(block: Any) -> None:
+    """Of an endpoint that nobody asked about."""
 
 
 def find_repeats(manifests: Iterable[tuple[str, Any]]) -> Mapping[str, Finding]:
@@ -105,11 +109,21 @@ _LINTED = frozenset(habit.rule.code for habit in AUTHORING)
 
 
 def _check_json(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether it can be written at all; what is too deep is told of by the field that it is in."""
+    deep = find_deep(manifest, MAX_LEVELS)
+    if deep is not None:
+        words, mend = (
+            f"it is nested deeper than {MAX_LEVELS} levels",
+            "Describe the outer levels, and leave the rest out.",
+        )
+        yield build_finding(CHECKS["too-deep"], to_pointer(list_steps(deep)[:1]), words, mend, breaks=True)
+        return
     try:
         dump_json(manifest)
-    except (ValueError, RecursionError):
-        words = "it is nested too deep, or holds what JSON cannot, such as NaN"
-        yield build_finding(CHECKS["not-json"], "", words, "Write plain JSON, some tens of levels deep.", breaks=True)
+    except ValueError:
+        words = "it holds a number that JSON cannot, such as NaN"
+        pointer = to_pointer(list_steps(find_unwritable(manifest)))
+        yield build_finding(CHECKS["not-json"], pointer, words, "Write the number as a text.", breaks=True)
 
 
 def _check_fields(manifest: Mapping[str, Any]) -> Iterator[Finding]:

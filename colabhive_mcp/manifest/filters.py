@@ -1,4 +1,4 @@
-"""Which tools are offered: allow, deny, kinds, side-effects, stability, in this order, each with its reason.
+"""Which tools are offered: allow, deny, kinds, side-effects, stability, deprecation, in this order, with the reason.
 
 The order is that of the table below: the first rule that refuses gives the reason. A rule that was not asked for is
 absent, not a rule that lets everything through.
@@ -66,6 +66,12 @@ def _at_least(minimum: str) -> Rule:
     return refuse
 
 
+def _hide_deprecated(tool: Tool) -> str | None:
+    if not tool.deprecated:
+        return None
+    return "deprecated is hide and it is deprecated" + (f" (use {tool.replaced_by})" if tool.replaced_by else "")
+
+
 def build_filters(
     *,
     allow_tools: Sequence[str] = (),
@@ -73,6 +79,7 @@ def build_filters(
     allow_kinds: Sequence[str] = (),
     deny_side_effects: Sequence[str] = (),
     stability: str = "experimental",
+    hide_deprecated: bool = False,
 ) -> tuple[Rule, ...]:
     """The rules that were asked for, in the order in which they are applied."""
     table: tuple[tuple[Sequence[str], Callable[[Sequence[str]], Rule]], ...] = (
@@ -81,7 +88,8 @@ def build_filters(
         (allow_kinds, _allow_kinds),
         (deny_side_effects, _deny_side_effects),
     )
-    return (*(build(values) for values, build in table if values), _at_least(stability))
+    rules = (*(build(values) for values, build in table if values), _at_least(stability))
+    return (*rules, _hide_deprecated) if hide_deprecated else rules
 
 
 def find_refusal(tool: Tool, rules: Sequence[Rule]) -> str | None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from json.scanner import make_scanner
+from operator import attrgetter
 from threading import Lock
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from colabhive_mcp.errors import BadAnswer
+from colabhive_mcp.manifest.nesting import READABLE_LEVELS, find_deep, find_unwritable, may_be_deep, say_deep
+from colabhive_mcp.manifest.wording import to_pointer
 from colabhive_mcp.protocol.messages import dump_json
 
 MAX_SLUG = 200
@@ -25,11 +29,25 @@ class UnusableTool(ValueError):
     """One entry of a manifest cannot be offered; the words say why. The others can."""
 
 
+class Members(NamedTuple):
+    """The members of a manifest: their *values*, and the *spans* where they stand in the JSON *text*."""
+
+    text: str
+    values: Mapping[str, Any]
+    spans: Mapping[str, tuple[int, int]]
+
+    def copy(self, name: str) -> str:
+        """The JSON of the member *name*, which there must be."""
+        start, end = self.spans[name]
+        return self.text[start:end]
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Tool:
     """One tool. *source* is its manifest as compact JSON; the other fields are what filters and tables look at.
 
-    Two tools are the same when their sources are.
+    Two tools are the same when their sources are. *derived* is what was made of it, under keys of the makers', and is
+    kept as long as the tool: it is made once for all copies and tenants that have it.
     """
 
     slug: str
@@ -40,7 +58,9 @@ class Tool:
     cost: str | None
     latency: str | None
     description: str | None
+    deprecated: bool
     replaced_by: str | None
+    derived: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tool) and self.source == other.source
@@ -53,6 +73,23 @@ class Tool:
         manifest: dict[str, Any] = json.loads(self.source)
         return manifest
 
+    def members(self) -> Members:
+        """The whole manifest, anew at each call, with the text of each member, which can be written again as it is."""
+        text = self.source.decode()
+        values: dict[str, Any] = {}
+        spans: dict[str, tuple[int, int]] = {}
+        place = 1
+        while text[place] != "}":
+            name, colon = _scan(text, place)
+            start = colon + 1
+            values[name], end = _scan(text, start)
+            spans[name] = (start, end)
+            place = end + 1 if text[end] == "," else end
+        return Members(text, values, spans)
+
+
+_DECODER: Any = json.JSONDecoder()
+_scan: Any = make_scanner(_DECODER)  # raw_decode's layer of Python costs more than a short value
 
 _shared: weakref.WeakValueDictionary[bytes, Tool] = weakref.WeakValueDictionary()
 _shared_lock = Lock()
@@ -64,15 +101,30 @@ def build_tool(manifest: Any) -> Tool:
         raise UnusableTool("it is not an object")
     slug = manifest.get("name")
     if not isinstance(slug, str) or not slug.strip():
-        raise UnusableTool("it has no name")
+        raise UnusableTool("it has no name (at /name)")
     if len(slug) > MAX_SLUG or not slug.isprintable():
-        raise UnusableTool(f"its name is longer than {MAX_SLUG} characters or holds control characters")
+        raise UnusableTool(f"its name is longer than {MAX_SLUG} characters or holds control characters (at /name)")
+    source = _write(manifest)
+    with _shared_lock:
+        return _shared.get(source) or _shared.setdefault(source, _parse_tool(slug, source, manifest))
+
+
+def _write(manifest: Mapping[str, Any]) -> bytes:
+    """*manifest* as JSON that can be read again wherever that is done."""
     try:
         source = dump_json(manifest)
     except (ValueError, RecursionError) as error:
-        raise UnusableTool("it is nested too deep, or holds what JSON cannot") from error
-    with _shared_lock:
-        return _shared.get(source) or _shared.setdefault(source, _parse_tool(slug, source, manifest))
+        raise UnusableTool(_say_unwritable(manifest)) from error
+    if may_be_deep(source, READABLE_LEVELS) and (place := find_deep(manifest, READABLE_LEVELS)) is not None:
+        raise UnusableTool(say_deep(place, READABLE_LEVELS))
+    return source
+
+
+def _say_unwritable(manifest: Mapping[str, Any]) -> str:
+    number = find_unwritable(manifest)
+    if number is not None:
+        return f"it holds a number that JSON cannot (at {to_pointer(number)})"
+    return say_deep(find_deep(manifest, READABLE_LEVELS), READABLE_LEVELS)
 
 
 def _parse_tool(slug: str, source: bytes, manifest: Mapping[str, Any]) -> Tool:
@@ -87,6 +139,7 @@ def _parse_tool(slug: str, source: bytes, manifest: Mapping[str, Any]) -> Tool:
         cost=_text(manifest, "costHint"),
         latency=_text(manifest, "latencyClass"),
         description=_text(manifest, "description"),
+        deprecated=isinstance(deprecation, dict) and bool(deprecation),
         replaced_by=_text(deprecation, "replacedBy") if isinstance(deprecation, dict) else None,
     )
 
@@ -108,11 +161,44 @@ class LeftOut:
     reason: str
 
 
+class Tools(Mapping[str, Tool]):
+    """Tools by slug, in the order of their slugs, so that a reordered manifest is the same.
+
+    One tuple, *in_order*, and no dictionary: of many tenants each keeps a copy, while the tools are shared.
+    """
+
+    __slots__ = ("in_order",)
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.in_order = tuple(sorted(tools, key=_get_slug))
+
+    def __getitem__(self, slug: str) -> Tool:
+        place = bisect_left(self.in_order, slug, key=_get_slug)
+        if place < len(self.in_order) and self.in_order[place].slug == slug:
+            return self.in_order[place]
+        raise KeyError(slug)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(_get_slug, self.in_order)
+
+    def __len__(self) -> int:
+        return len(self.in_order)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tools) and self.in_order == other.in_order
+
+    def __hash__(self) -> int:
+        return hash(self.in_order)
+
+
+_get_slug = attrgetter("slug")
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An immutable copy: tools by slug in the order of their slugs, so that a reordered manifest is the same."""
+    """An immutable copy of what the gateway says."""
 
-    tools: Mapping[str, Tool]
+    tools: Tools
     left_out: tuple[LeftOut, ...]
     etag: str | None
     pages: int
@@ -129,11 +215,11 @@ def build_manifest(document: Any, *, etag: str | None, pages: int = 1) -> Manife
         try:
             tool = build_tool(entry)
             if tool.slug in tools:
-                raise UnusableTool("its name was seen before")
+                raise UnusableTool(f"its name was seen before; the first is kept (at /tools/{place})")
             tools[tool.slug] = tool
         except UnusableTool as error:
             left_out.append(LeftOut(_name_entry(entry, place), str(error)))
-    return Manifest(MappingProxyType(dict(sorted(tools.items()))), tuple(left_out), etag, pages)
+    return Manifest(Tools(tools.values()), tuple(left_out), etag, pages)
 
 
 def _name_entry(entry: Any, place: int) -> str:

@@ -45,6 +45,7 @@ _TWO_PART = frozenset("uxckpP")
 _PYTHON_GROUP = re.compile(r"\(\?(?!<|[=!:])")
 _CLASS_IN_RANGE = re.compile(r"\\[dDwWsS]-[^\]]|[^\[]-\\[dDwWsS]")
 
+MAX_SOURCE = 4_000  # characters of a pattern; nobody could read a longer one, and to compile it takes a while
 _LONGEST = 1 << 24  # no string that comes here is longer
 _LARGE_REPEAT = 100
 _UNROLLED_REPEAT = 10
@@ -98,6 +99,8 @@ def build_pattern(source: str) -> Pattern:
     Raises:
         Untranslatable: nothing in Python means the same, or it is no pattern at all.
     """
+    if len(source) > MAX_SOURCE:
+        raise Untranslatable(f"it is longer than {MAX_SOURCE:,} characters")
     reader = _Reader(source)
     text = reader.read()
     try:
@@ -134,6 +137,8 @@ class _Reader:
         self._add(_translate_set(text), exact=False)
 
     def read_char(self, text: str) -> None:
+        if text == "[":  # to go on would be to look for its end again from each of thousands
+            raise Untranslatable("a set is not closed")
         self._add(_CHARS.get(text, text), exact=text != ".")
 
     def read_edge(self, text: str) -> None:
@@ -203,7 +208,8 @@ class _Frame:
             self.starts.append(None)
         self.delimited = group.is_delimited()
         self.costs.append(group.to_cost())
-        self.atoms.extend((text, False) for text, _ in group.atoms)
+        room = _LARGE_REPEAT + 1 - len(self.atoms)  # beyond that nobody looks at them
+        self.atoms.extend((text, False) for text, _ in group.atoms[: max(room, 0)])
 
     def end_branch(self) -> None:
         if not self.costs:
@@ -318,7 +324,9 @@ def is_portable(source: str) -> bool:
     Clients compile it as ECMAScript with the ``u`` flag, where an escape without need, a lone bracket and Python's
     own groups are errors; one such pattern costs them the whole list of tools.
     """
-    if not all(_is_portable_token(token[0], token.lastgroup) for token in _TOKEN.finditer(source)):
+    if len(source) > MAX_SOURCE or not all(
+        _is_portable_token(token[0], token.lastgroup) for token in _TOKEN.finditer(source)
+    ):
         return False
     try:
         build_pattern(source)

@@ -14,6 +14,7 @@ from typing import Any
 
 from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES
 from colabhive_mcp.manifest.document import MAX_DEPTH, Document
+from colabhive_mcp.manifest.nesting import MAX_LEVELS, find_deep
 from colabhive_mcp.manifest.references import build_names, find_recursive
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
@@ -24,15 +25,16 @@ Json = dict[str, Any]
 
 
 class Unbounded(Exception):
-    """Inlining does not end, or makes the schema much larger than it is; some references have to be kept."""
+    """Inlining does not end, or makes the schema much larger or too deep; some references have to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How keywords are rewritten, and what is then done to each schema as a whole."""
+    """How keywords are rewritten, and what is then done to each schema as a whole; *dropped* are never written."""
 
     table: Mapping[str, Rewrite]
     finish: Callable[[Form, Json], None]
+    dropped: frozenset[str] = frozenset()
 
 
 class Form:
@@ -56,7 +58,7 @@ class Form:
     def rewrite(self, schema: Any) -> Json:
         """A subschema as an object; ``true`` and ``false`` are spelled out, since some clients take no other form."""
         if type(schema) is bool:
-            return {} if schema else {"not": {}}
+            return {} if schema else self._drop({"not": {}})
         if self.document.targets and not REFERENCES.isdisjoint(schema):
             return self._rewrite_reference(schema)
         written = self.rewrite_rules(schema, self.document.rules(schema))
@@ -77,7 +79,15 @@ class Form:
             else:
                 written.update(rewrite(self, value, schema))
         self.depth -= 1
-        return written
+        return self._drop(written)
+
+    def _drop(self, written: Json) -> Json:
+        """*written* without the keywords that the style never writes."""
+        if not self.style.dropped:
+            return written
+        kept = {keyword: value for keyword, value in written.items() if keyword not in self.style.dropped}
+        self.loosened += len(written) - len(kept)
+        return kept
 
     def refer(self, target: Any) -> Json:
         """What stands for a reference to *target*: its content, or a reference to where the form will have it."""
@@ -136,10 +146,17 @@ def render(document: Document, style: Style, build: Callable[[Form], Json]) -> J
             root = form.complete(build(form))
         except Unbounded:
             continue
-        if not form.growing or to_size(root) <= to_limit(document):
+        if _is_bounded(form, root):
             return root
     form = Form(document, style, kept=document.labels.keys())
     return form.complete(build(form))
+
+
+def _is_bounded(form: Form, root: Json) -> bool:
+    """Whether inlining has made the form neither much larger nor too deep for clients."""
+    if form.growing and to_size(root) > to_limit(form.document):
+        return False
+    return not form.document.targets or find_deep(root, MAX_LEVELS) is None
 
 
 def _keep_none(document: Document) -> set[int]:

@@ -10,7 +10,8 @@ CHECKS: Mapping[str, Rule] = {
     rule.code: rule
     for rule in (
         Rule("not-an-object", ERROR, "A manifest is a JSON object."),
-        Rule("not-json", ERROR, "A manifest holds nothing that JSON cannot, and is not nested without end."),
+        Rule("not-json", ERROR, "A manifest holds nothing that JSON cannot."),
+        Rule("too-deep", ERROR, "A manifest is not nested deeper than clients can read."),
         Rule("repeated-name", ERROR, "No two tools have the same name."),
         Rule("missing-field", ERROR, "Every required field is there."),
         Rule("wrong-type", ERROR, "Every field is of its type."),

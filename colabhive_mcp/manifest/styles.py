@@ -9,6 +9,8 @@ accepts is told whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from colabhive_mcp.manifest.patterns import build_pattern, is_portable
@@ -201,7 +203,7 @@ _OF_TYPES: Mapping[str, tuple[str, ...]] = {
 
 
 def _rewrite_properties(form: Form, properties: Any, schema: Schema) -> Json:
-    required = schema.get("required", ())
+    required = frozenset(schema.get("required", ()))
     return {
         "properties": {
             name: form.rewrite(each) if name in required else _rewrite_optional(form, each)
@@ -288,6 +290,13 @@ INPUT = Style(
     },
     _finish_input,
 )
+
+
+@lru_cache(maxsize=16)
+def build_input_style(dropped: frozenset[str]) -> Style:
+    """The style of inputs for a client that cannot be told the keywords *dropped* as well."""
+    return replace(INPUT, dropped=dropped)
+
 
 # Output
 

@@ -57,18 +57,19 @@ def to_trail(steps: Iterable[str | int]) -> Trail:
 
 def to_path(trail: Trail) -> str:
     """A place in a value as a program would write it: ``messages[0].role``; the root is the empty string."""
-    return "".join(_to_step(step) for step in _to_steps(trail)).removeprefix(".")
+    return "".join(_to_step(step) for step in list_steps(trail)).removeprefix(".")
 
 
 def to_pointer(trail: Trail) -> str:
     """A place in a schema as a JSON pointer (RFC 6901), cut in the middle when it is very long."""
-    pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in _to_steps(trail))
+    pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in list_steps(trail))
     if len(pointer) > 2 * SHOWN_LENGTH:
         return f"{pointer[:SHOWN_LENGTH]}…{pointer[-SHOWN_LENGTH:]}"
     return pointer or "the root"
 
 
-def _to_steps(trail: Trail) -> Sequence[Any]:
+def list_steps(trail: Trail) -> Sequence[Any]:
+    """The steps of a place, from the root."""
     steps = []
     while trail is not None:
         trail, step = trail

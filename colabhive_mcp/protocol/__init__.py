@@ -2,5 +2,6 @@
 
 revisions  the table of revisions and what each one has
 messages   JSON-RPC messages, and bytes ↔ messages
+toolbox    the interface to the tools: who asks, and what is answered
 server     method → answer
 """

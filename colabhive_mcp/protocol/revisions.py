@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from colabhive_mcp.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 
 
 class Revision(NamedTuple):
@@ -25,6 +27,8 @@ class Revision(NamedTuple):
     websites: bool = False  # Implementation.websiteUrl and .description
     errors_without_id: bool = False  # an error to an unreadable frame has no id; before, JSON-RPC's null
     list_changed: bool = False  # tools/list_changed without having been asked for in a stream
+    completions: bool = False  # the capability; the method itself is in every revision
+    not_found: int = RESOURCE_NOT_FOUND  # the code for a resource that there is not
 
     @property
     def shape(self) -> tuple[bool, ...]:
@@ -32,11 +36,17 @@ class Revision(NamedTuple):
         return (self.annotations, self.titles, self.tool_meta, self.structured, self.any_structured)
 
 
-_2024_11_05 = {"list_changed": True}
-_2025_03_26 = {**_2024_11_05, "annotations": True, "audio": True, "progress_message": True}
+_2024_11_05: dict[str, Any] = {"list_changed": True}
+_2025_03_26 = {**_2024_11_05, "annotations": True, "audio": True, "progress_message": True, "completions": True}
 _2025_06_18 = {**_2025_03_26, "titles": True, "tool_meta": True, "structured": True, "resource_links": True}
 _2025_11_25 = {**_2025_06_18, "websites": True, "errors_without_id": True}
-_2026_07_28 = {**_2025_11_25, "modern": True, "any_structured": True, "list_changed": False}
+_2026_07_28 = {
+    **_2025_11_25,
+    "modern": True,
+    "any_structured": True,
+    "list_changed": False,
+    "not_found": INVALID_PARAMS,
+}
 
 REVISIONS: dict[str, Revision] = {
     revision.name: revision

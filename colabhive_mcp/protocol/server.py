@@ -6,10 +6,8 @@ tools are behind the Toolbox interface, and what the caller waits with comes in 
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from colabhive_mcp.errors import (
     INTERNAL_ERROR,
@@ -30,6 +28,17 @@ from colabhive_mcp.protocol.messages import (
     to_error,
 )
 from colabhive_mcp.protocol.revisions import OLDEST, REVISIONS, SUPPORTED, Revision, negotiate
+from colabhive_mcp.protocol.toolbox import (
+    Caller,
+    Changed,
+    Client,
+    Context,
+    KeepAlive,
+    Progress,
+    Session,
+    Toolbox,
+    ToolResult,
+)
 
 META = "io.modelcontextprotocol/"
 VERSION_KEY = META + "protocolVersion"
@@ -37,111 +46,8 @@ CLIENT_KEY = META + "clientInfo"
 CAPABILITIES_KEY = META + "clientCapabilities"
 SERVER_KEY = META + "serverInfo"
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+MAX_COMPLETIONS = 100  # in one answer, by the specification
 DISCOVERY_TTL_MS = 3_600_000  # what discovery tells changes with the program, not while it runs
-
-
-class KeepAlive(enum.Enum):
-    """A sign of life that is no message: a stream may write a comment for it, a pipe nothing."""
-
-    MARK = enum.auto()
-
-
-class Cancel(Protocol):
-    """The wait and the way to end it; ``threading.Event`` is one."""
-
-    def is_set(self) -> bool:
-        """Whether the caller has lost interest."""
-        ...
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Sleep *timeout* seconds, or until cancelled; answers whether it was."""
-        ...
-
-
-class Changed(enum.Enum):
-    """The list of tools is another than the caller knows."""
-
-    MARK = enum.auto()
-
-
-class Client(NamedTuple):
-    """Who the client says it is; for logs only."""
-
-    name: str | None = None
-    version: str | None = None
-
-
-@dataclass(slots=True)
-class Session:
-    """What one connection remembers: the legacy handshake, and whether its client was told of in the log.
-
-    *listed* is the toolbox's own: the tools that this session was shown. Modern requests read nothing of it.
-    """
-
-    revision: Revision | None = None
-    initialized: bool = False
-    greeted: bool = False
-    listed: Any = None
-
-
-class Context(NamedTuple):
-    """What a transport gives with each request."""
-
-    session: Session
-    cancel: Cancel
-
-
-class Caller(NamedTuple):
-    """Who asks: the revision in force, the legacy session (None in the modern era) and the way to cancel.
-
-    *progress* tells whether progress will reach anybody.
-    """
-
-    revision: Revision
-    session: Session | None
-    cancel: Cancel
-    progress: bool = False
-    client: Client = Client()
-
-
-class Listing(NamedTuple):
-    """One page of tools, already encoded as a JSON array for the caller's revision."""
-
-    tools: bytes
-    next_cursor: str | None
-    ttl_ms: int
-
-
-class Progress(NamedTuple):
-    """How far a call is; *progress* only ever rises."""
-
-    progress: float
-    message: str
-    total: float | None = None
-
-
-class ToolResult(NamedTuple):
-    """The end of a call, shaped for the caller's revision: ``content``, and what else a CallToolResult has."""
-
-    body: Mapping[str, Any]
-
-
-class Toolbox(Protocol):
-    """One tenant's tools."""
-
-    def list_tools(self, cursor: str | None, caller: Caller) -> Listing:
-        """A page of the tools; raises ClientError for a bad cursor, BridgeError where no list can be had."""
-        ...
-
-    def call_tool(
-        self, name: str, arguments: Mapping[str, Any], caller: Caller
-    ) -> Iterator[Progress | KeepAlive | ToolResult]:
-        """Progress and signs of life, then one result; raises ClientError for a tool that is not offered."""
-        ...
-
-    def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
-        """A mark whenever what this caller would list has changed and can be listed; signs of life between."""
-        ...
 
 
 Answer = Notification | KeepAlive | Response | ErrorResponse
@@ -220,6 +126,7 @@ class Server:
         if not isinstance(version, str):
             raise ClientError('"protocolVersion" must be a string such as "2025-11-25"')
         session.revision = revision = negotiate(version)
+        session.client = _read_client(request.params.get("clientInfo"))
         session.initialized, session.listed, session.greeted = False, None, True
         result = {
             "protocolVersion": revision.name,
@@ -230,7 +137,7 @@ class Server:
         try:
             yield Response(request.id, result)
         finally:  # after the answer, and even where the caller asks for nothing behind it
-            self._greet(_read_client(request.params.get("clientInfo")), revision)
+            self._greet(session.client, revision)
 
     def server_discover(self, request: Request, caller: Caller) -> _Steps:
         """What a modern client can learn before it asks for anything."""
@@ -281,10 +188,50 @@ class Server:
                 case _:
                     yield KeepAlive.MARK
 
-    def list_nothing(self, request: Request, caller: Caller) -> _Steps:
-        """An empty list of what this server has none of: clients ask, and some take an error for a broken server."""
-        _read_cursor(request)
-        yield self._complete(request, caller, {_LISTS[request.method]: []}, ttl_ms=DISCOVERY_TTL_MS, scope="public")
+    def resources_list(self, request: Request, caller: Caller) -> _Steps:
+        """The resources that are always there."""
+        yield self._list(request, caller, "resources", self._toolbox.resources)
+
+    def resources_templates_list(self, request: Request, caller: Caller) -> _Steps:
+        """How the others are named."""
+        yield self._list(request, caller, "resourceTemplates", self._toolbox.resource_templates)
+
+    def prompts_list(self, request: Request, caller: Caller) -> _Steps:
+        """None: clients ask all the same, and some take an error for a broken server."""
+        yield self._list(request, caller, "prompts", ())
+
+    def resources_read(self, request: Request, caller: Caller) -> _Steps:
+        """What one resource holds."""
+        uri = request.params.get("uri")
+        if not isinstance(uri, str):
+            raise ClientError('"uri" must be a string')
+        found = self._toolbox.read_resource(uri, caller)
+        if found is None:
+            code = caller.revision.not_found
+            raise ClientError(f"Resource not found: {uri[:200]}", code=code, data={"uri": uri})
+        contents = [{"uri": uri, "mimeType": "application/json", "text": found.text}]
+        yield self._complete(request, caller, {"contents": contents}, ttl_ms=found.ttl_ms, scope="private")
+
+    def completion_complete(self, request: Request, caller: Caller) -> _Steps:
+        """The values that an argument of a resource template may have.
+
+        Completion: "Servers return an array of completion values ranked by relevance, with: Maximum 100 items".
+        """
+        template, argument, value = _read_completion(request)
+        found = self._toolbox.complete(template, argument, value, caller)
+        if found is None:
+            raise ClientError(f"Nothing is completed for {argument[:80]} of {template[:200]}")
+        values = list(found.values[:MAX_COMPLETIONS])
+        completion = {"values": values, "total": found.total, "hasMore": found.total > len(values)}
+        yield self._complete(request, caller, {"completion": completion})
+
+    def _list(self, request: Request, caller: Caller, key: str, entries: Sequence[Mapping[str, Any]]) -> Response:
+        """A list on one page, the same for everybody."""
+        if _read_cursor(request):
+            raise ClientError("The cursor is not one of this list, which has one page")
+        hidden = set() if caller.revision.titles else {"title"}
+        shaped = [{name: value for name, value in entry.items() if name not in hidden} for entry in entries]
+        return self._complete(request, caller, {key: shaped}, ttl_ms=DISCOVERY_TTL_MS, scope="public")
 
     def _complete(
         self,
@@ -311,11 +258,6 @@ class Server:
         return {key: value for key, value in self._info.items() if key not in hidden}
 
 
-_LISTS = {
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "prompts/list": "prompts",
-}
 _METHODS: dict[str, _Method] = {
     "initialize": _Method(Server.initialize, modern=False),
     "ping": _Method(Server.ping, modern=False),
@@ -323,7 +265,11 @@ _METHODS: dict[str, _Method] = {
     "server/discover": _Method(Server.server_discover, legacy=False),
     "tools/list": _Method(Server.tools_list),
     "tools/call": _Method(Server.tools_call),
-    **{name: _Method(Server.list_nothing) for name in _LISTS},
+    "resources/list": _Method(Server.resources_list),
+    "resources/templates/list": _Method(Server.resources_templates_list),
+    "resources/read": _Method(Server.resources_read),
+    "prompts/list": _Method(Server.prompts_list),
+    "completion/complete": _Method(Server.completion_complete),
 }
 _WITHOUT_SESSION = {"initialize", "ping"}
 
@@ -393,7 +339,8 @@ def _find_method(name: str, caller: Caller) -> _Method:
 
 def _capabilities(revision: Revision) -> dict[str, Any]:
     """Only what works: a revision whose notices need a stream that is not offered is promised none."""
-    return {"tools": {"listChanged": True} if revision.list_changed else {}}
+    tools = {"listChanged": True} if revision.list_changed else {}
+    return {"tools": tools, "resources": {}, **({"completions": {}} if revision.completions else {})}
 
 
 def _join(body: Mapping[str, Any], finish: Mapping[str, Any]) -> dict[str, Any]:
@@ -413,6 +360,21 @@ def _read_cursor(request: Request) -> str | None:
     if cursor is not None and not isinstance(cursor, str):
         raise ClientError('"cursor" must be a string', code=INVALID_PARAMS)
     return cursor
+
+
+def _read_completion(request: Request) -> tuple[str, str, str]:
+    """The template, the argument and the value so far of a request to complete one."""
+    reference, argument = request.params.get("ref"), request.params.get("argument")
+    members = argument if isinstance(argument, dict) else {}
+    name, value = members.get("name"), members.get("value")
+    if not isinstance(reference, dict) or not isinstance(name, str) or not isinstance(value, str):
+        raise ClientError('"ref" must be an object, and "argument" one with the strings "name" and "value"')
+    template = reference.get("uri")
+    if reference.get("type") != "ref/resource" or not isinstance(template, str):
+        raise ClientError(
+            '"ref" must be of a resource template, {"type": "ref/resource", "uri": …}: there are no prompts'
+        )
+    return template, name, value
 
 
 def _is_token(value: Any) -> bool:

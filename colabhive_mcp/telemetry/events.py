@@ -73,6 +73,23 @@ class ManifestFailed(NamedTuple):
     level: str = "warning"
 
 
+class ManifestPinned(NamedTuple):
+    """Another manifest than the gateway's may be served. *added*, *removed* and *changed* count how they differ.
+
+    They are None where that is not known, for the reason *error*.
+    """
+
+    pin: str
+    etag: str | None
+    tools: int
+    added: int | None = None
+    removed: int | None = None
+    changed: int | None = None
+    error: str | None = None
+    name: str = "manifest.pinned"
+    level: str = "info"
+
+
 class ToolLeftOut(NamedTuple):
     """One tool of the manifest cannot be offered; the others are."""
 

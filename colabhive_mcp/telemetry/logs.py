@@ -114,8 +114,12 @@ def _build_json_formatter() -> logging.Formatter:
     )
 
 
+# Readers with universal line breaks end a line at these, which JSON allows in a text.
+_LINE_ENDS = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\\u0085"})
+
+
 class _LazyFormatter(logging.Formatter):
-    """Builds the JSON formatter with the first line, so that start-up does not pay for it."""
+    """Builds the JSON formatter with the first line, so that start-up does not pay for it; a line stays one line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +129,8 @@ class _LazyFormatter(logging.Formatter):
         if self._inner is None:
             self._inner = _TextFormatter()  # for a warning that the import itself may bring
             self._inner = _build_json_formatter()
-        return self._inner.format(record)
+        line = self._inner.format(record)
+        return line if line.isascii() else line.translate(_LINE_ENDS)
 
 
 def _takes_more(stream: IO[str]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from colabhive_mcp import __version__
 from colabhive_mcp.protocol.revisions import Revision
-from colabhive_mcp.protocol.server import Client, Server, Toolbox
+from colabhive_mcp.protocol.server import Server
+from colabhive_mcp.protocol.toolbox import Client, Toolbox
 from colabhive_mcp.telemetry.events import Failed, Record, SessionStarted
 
 INFO = {
@@ -16,7 +17,8 @@ INFO = {
 INSTRUCTIONS = (
     "Each tool is a model or a tool of the ColabHive platform; its description says what it costs, how long it takes "
     "and what else it does. A call waits until the work is done. If one takes too long it names an invocation id: call "
-    "get_invocation_result with it later instead of calling the tool again, which would start and bill the work again."
+    "get_invocation_result with it later instead of calling the tool again, which would start and bill the work again. "
+    "The resource colabhive://manifest/{slug} holds all that is known of one tool."
 )
 
 

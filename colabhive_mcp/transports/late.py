@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 from colabhive_mcp.errors import BrokenInstallation
-from colabhive_mcp.protocol.server import Caller, Changed, KeepAlive, Listing, Progress, Toolbox, ToolResult
+from colabhive_mcp.protocol.toolbox import (
+    Caller,
+    Changed,
+    Completion,
+    KeepAlive,
+    Listing,
+    Progress,
+    ResourceText,
+    Toolbox,
+    ToolResult,
+)
 
 
 class LateToolbox:
@@ -36,6 +46,24 @@ class LateToolbox:
     ) -> Iterator[Progress | KeepAlive | ToolResult]:
         """As the toolbox does."""
         return self._load().call_tool(name, arguments, caller)
+
+    @property
+    def resources(self) -> Sequence[Mapping[str, Any]]:
+        """As the toolbox has them."""
+        return self._load().resources
+
+    @property
+    def resource_templates(self) -> Sequence[Mapping[str, Any]]:
+        """As the toolbox has them."""
+        return self._load().resource_templates
+
+    def read_resource(self, uri: str, caller: Caller) -> ResourceText | None:
+        """As the toolbox does."""
+        return self._load().read_resource(uri, caller)
+
+    def complete(self, template: str, argument: str, value: str, caller: Caller) -> Completion | None:
+        """As the toolbox does."""
+        return self._load().complete(template, argument, value, caller)
 
     def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
         """As the toolbox does."""

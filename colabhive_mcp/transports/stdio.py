@@ -28,7 +28,8 @@ from colabhive_mcp.protocol.messages import (
     decode,
     encode,
 )
-from colabhive_mcp.protocol.server import Context, KeepAlive, Server, Session
+from colabhive_mcp.protocol.server import Server
+from colabhive_mcp.protocol.toolbox import Context, KeepAlive, Session
 from colabhive_mcp.telemetry.events import Failed, FrameSeen, Record, Warned
 from colabhive_mcp.transports.pipes import LineWriter, TooLong, read_lines
 from colabhive_mcp.transports.workers import Lane

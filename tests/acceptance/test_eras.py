@@ -22,18 +22,20 @@ METHODS = {  # method -> its params beside _meta; each is served in both eras
     "tools/call": {"name": "echo", "arguments": {"text": "hi"}},
     "resources/list": {},
     "resources/templates/list": {},
+    "resources/read": {"uri": "colabhive://manifest"},
     "prompts/list": {},
 }
-LISTS = {
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "prompts/list": "prompts",
+CACHEABLE = {"resources/read", *(method for method in METHODS if method.endswith("/list"))}
+OWN = {"tools/list", "resources/read"}  # what a key may see is its owner's alone
+LISTS = {  # method -> the member, and what it holds
+    "resources/list": ("resources", ["colabhive://manifest"]),
+    "resources/templates/list": ("resourceTemplates", ["colabhive://manifest/{slug}"]),
+    "prompts/list": ("prompts", []),
 }
 NOT_OFFERED = [
-    "resources/read",
     "resources/subscribe",
+    "resources/unsubscribe",
     "prompts/get",
-    "completion/complete",
     "tasks/list",
     "tasks/get",
     "tasks/result",
@@ -83,7 +85,7 @@ def test_discovery_tells_what_there_is(sessions: Sessions) -> None:
     """All revisions, capabilities of what works, hints for caching, and who answers, where clients look for it."""
     result = ask(sessions(), "server/discover", WHOLE_META)["result"]
     assert result["supportedVersions"] == list(reversed(spec.REVISIONS))
-    assert result["capabilities"] == {"tools": {}}
+    assert result["capabilities"] == {"tools": {}, "resources": {}, "completions": {}}
     assert isinstance(result["ttlMs"], int)
     assert result["ttlMs"] >= 0
     assert result["cacheScope"] in ("public", "private")
@@ -98,8 +100,8 @@ def test_modern_results_say_what_they_are(method: str, sessions: Sessions) -> No
     result = ask(sessions(), method, WHOLE_META, METHODS[method])["result"]
     assert result["resultType"] == "complete"
     assert result["_meta"].keys() == {META + "serverInfo"}
-    assert ("ttlMs" in result) is ("cacheScope" in result) is method.endswith("/list")
-    if method == "tools/list":  # what a key may see is its owner's alone
+    assert ("ttlMs" in result) is ("cacheScope" in result) is (method in CACHEABLE)
+    if method in OWN:
         assert (result["ttlMs"], result["cacheScope"]) == (300_000, "private")
 
 
@@ -289,25 +291,27 @@ def test_a_session_with_half_a_modern_meta_is_refused(sessions: Sessions) -> Non
 
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 @pytest.mark.parametrize("method", LISTS)
-@pytest.mark.parametrize("params", [None, {}, {"cursor": None}, {"cursor": "anything"}], ids=json.dumps)
-def test_lists_of_what_is_not_offered_are_empty(
+@pytest.mark.parametrize("params", [None, {}, {"cursor": None}], ids=json.dumps)
+def test_lists_of_what_else_there_is(
     params: dict[str, Any] | None, method: str, revision: str, sessions: Sessions
 ) -> None:
-    """Some clients ask anyway, and take an error for a broken server."""
+    """One resource and one template; of prompts none, since some clients ask anyway and take an error for a fault."""
     result = sessions(revision).ask(method, params)["result"]
-    assert result[LISTS[method]] == []
+    member, addresses = LISTS[method]
+    assert [entry.get("uri") or entry["uriTemplate"] for entry in result[member]] == addresses
     assert "nextCursor" not in result
+    assert sessions(revision).ask(method, {"cursor": "anything"})["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 def test_only_what_works_is_promised(revision: str, gateway: GatewayProcess, connect: Connect) -> None:
-    """Capabilities are of tools alone, in every revision; change notices only where they come without a stream."""
+    """Each revision is promised what it has; change notices only where they come without a stream."""
     client = connect(gateway, revision=revision, opened=False)
-    if revision == spec.MODERN:
-        assert client.ask("server/discover")["result"]["capabilities"] == {"tools": {}}
-        return
     params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    assert client.ask("initialize", params)["result"]["capabilities"] == {"tools": {"listChanged": True}}
+    method, asked = ("server/discover", None) if revision == spec.MODERN else ("initialize", params)
+    completions = {} if revision == "2024-11-05" else {"completions": {}}
+    tools = {} if revision == spec.MODERN else {"listChanged": True}
+    assert client.ask(method, asked)["result"]["capabilities"] == {"tools": tools, "resources": {}, **completions}
 
 
 @pytest.mark.parametrize("revision", spec.REVISIONS)

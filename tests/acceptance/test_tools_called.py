@@ -111,9 +111,12 @@ OUTPUTS: dict[str, Any] = {
 }
 
 
+ONCE = {"readOnly": False, "idempotent": False, "destructive": False, "openWorld": False}
+
+
 def operation(name: str, **endpoint: Any) -> dict[str, Any]:
-    """A manifest of an operation; its arguments are whatever the call gives."""
-    return manifest(name, kind="operation", endpoint=endpoint, inputSchema={"type": "object"})
+    """A manifest of an operation that does something each time; its arguments are whatever the call gives."""
+    return manifest(name, kind="operation", endpoint=endpoint, annotations=ONCE, inputSchema={"type": "object"})
 
 
 def place(where: str, name: str, **more: Any) -> dict[str, Any]:
@@ -885,18 +888,30 @@ def test_what_an_operation_answers(
         ("things.tree", {"where": "a/../../b"}, "refused"),
         ("things.update", {"id": "1", "rest": "x", "tag": "a\r\nX-Evil: 1"}, "'tag'"),
         ("things.upload", {"file": "data:image/png;base64,!!!"}, "'file'"),
-        ("bad.up", {}, "path"),
-        ("bad.host", {}, "path"),
-        ("bad.query", {}, "path"),
-        ("bad.method", {}, "method"),
-        ("bad.header", {"key": "hive_other"}, "'key'"),
     ],
 )
 def test_an_operation_that_cannot_be_sent_is_not(
     name: str, arguments: Any, words: str, sessions: Sessions, upstream: GatewayProcess
 ) -> None:
-    """A missing path argument, one that leaves the path, and an unsafe endpoint are failed tools; nothing is sent."""
+    """A missing path argument, and one that leaves the path, are failed tools; nothing is sent."""
     expect_refusal(sessions(), name, arguments, words)
+    assert [each for each in upstream.seen() if "/mcp/" not in each["path"]] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("bad.up", "path"), ("bad.host", "path"), ("bad.query", "path"), ("bad.method", "method"), ("bad.header", "key")],
+)
+def test_an_operation_with_an_unsafe_endpoint_is_left_out(
+    name: str, words: str, sessions: Sessions, upstream: GatewayProcess
+) -> None:
+    """It is not listed, one warning names it and the reason, and a call of it is refused before anything is sent."""
+    client = sessions()
+    assert name.replace(".", "_") not in client.tools()
+    (told,) = [event for event in client.events("manifest.tool_left_out") if event["tool"] == name]
+    assert words in told["reason"]
+    error = client.ask("tools/call", {"name": name, "arguments": {"key": "hive_other"}})["error"]
+    assert (error["code"], words in error["message"]) == (-32602, True)
     assert [each for each in upstream.seen() if "/mcp/" not in each["path"]] == []
 
 

@@ -186,15 +186,15 @@ class StdioClient:
         assert "result" in response, response
         return {tool["name"]: tool for tool in response["result"]["tools"]}
 
-    def open(self) -> Self:
-        """The handshake, where the era has one."""
+    def open(self, name: str = "tests") -> Self:
+        """The handshake, where the era has one; *name* is what the client calls itself."""
         if not self.modern:
             response = self.ask(
                 "initialize",
                 {
                     "protocolVersion": self.revision,
                     "capabilities": {},
-                    "clientInfo": {"name": "tests", "version": "1"},
+                    "clientInfo": {"name": name, "version": "1"},
                 },
             )
             assert response["result"]["protocolVersion"] == self.revision

@@ -24,6 +24,8 @@ RESULTS = {
     "tools/call": "CallToolResult",
     "resources/list": "ListResourcesResult",
     "resources/templates/list": "ListResourceTemplatesResult",
+    "resources/read": "ReadResourceResult",
+    "completion/complete": "CompleteResult",
     "prompts/list": "ListPromptsResult",
 }
 NOTIFICATIONS = {
@@ -71,7 +73,8 @@ def _check_error(message: dict[str, Any], revision: str) -> None:
     known = {**message, "id": 0} if message.get("id", 0) is None else message
     _validate(known, revision, name)
     code = message["error"]["code"]
-    assert code not in range(-32019, -31999), f"code {code} is reserved"
+    not_found = code == -32002 and revision != MODERN  # of a resource
+    assert code not in range(-32019, -31999) or not_found, f"code {code} is reserved"
     assert code not in range(-32099, -32019) or code in {-32020, -32021, -32022}, f"code {code} is not defined"
 
 

@@ -108,7 +108,12 @@ def test_empty_variable_is_unset(home):
         ("api_url", "http://127.0.0.1:8766/", "http://127.0.0.1:8766"),
         ("api_url", "http://[::1]:80/base/", "http://[::1]:80/base"),
         ("manifest_pin", 'W/"sha256:ab"', 'W/"sha256:ab"'),
+        ("manifest_pin", '"strong"', '"strong"'),
         ("page_size", "0", 0),
+        ("listing", "AUTO", "auto"),
+        ("listing_threshold", "0", 0),
+        ("deprecated", "Hide", "hide"),
+        ("client_profile", " Claude-Code ", "claude-code"),
     ],
 )
 def test_forms_of_values(home, name, raw, value):
@@ -143,6 +148,11 @@ def test_lists_in_flags_and_file(home):
         ("workers", "0"),
         ("use_etag", "maybe"),
         ("stability", "alpha"),
+        ("listing", "some"),
+        ("listing_threshold", "-1"),
+        ("deprecated", "no"),
+        ("client_profile", "emacs"),
+        ("manifest_pin", "a\nb"),
         ("poll_max_wait_for", "train"),
         ("poll_max_wait_for", "=3"),
         ("account_id", "a\r\nX-Evil: 1"),
@@ -392,6 +402,15 @@ def test_paths(home, tmp_path):
     assert load(home, file="", environ={"LOG_FILE": "~/x.log"}).log_file == os.path.expanduser("~/x.log")
     assert load(home, environ={"ARTIFACT_DIR": str(tmp_path / "later")}).artifact_dir == str(tmp_path / "later")
     assert "no folder" in refusal(home, environ={"ARTIFACT_DIR": str(home / "config.toml")})
+
+
+def test_pins(home):
+    """A pin is an ETag, or a file that is there; a relative one in the file starts at the file."""
+    (home / "pin.json").write_text("{}")
+    assert load(home, file='manifest_pin = "pin.json"').manifest_pin == str(home / "pin.json")
+    assert load(home, file="manifest_pin = '\"e\"'").manifest_pin == '"e"'
+    for wrong in ("nothing.json", str(home), "sha256:ab", 'W/"half'):
+        assert "an ETag is written with its quotes" in refusal(home, file="", environ={"MANIFEST_PIN": wrong})
 
 
 def test_checked_at_birth():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from colabhive_mcp.calls.content import Body, Form, to_error, to_result
+from colabhive_mcp.calls.content import Body, Form, add_note, to_error, to_result
 from colabhive_mcp.errors import ToolError
 from colabhive_mcp.manifest.schemas import build_checker
 from colabhive_mcp.protocol.revisions import REVISIONS
@@ -361,3 +361,50 @@ def test_what_stands_beside_is_no_way_around_the_limit() -> None:
     assert len(pages) > 2
     assert "_meta" not in pages[0]
     assert json.loads(join_text(blocks).removeprefix("Paris.")) == {"logprobs": ["x" * 99] * 99}
+
+
+# What clients need
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_structured_content_once(revision: str) -> None:
+    """Where a model sees both, no text says again what is structured; what is no text stays, and so does all else."""
+    form = Form(REVISIONS[revision], 10_000, once=True)
+    output = build_checker({"type": "object"})
+    told = to_result({"text": "x"}, form, output=output, invocation_id="inv")
+    assert told == {
+        "content": [{"type": "text", "text": "See the structured content."}],
+        "isError": False,
+        "structuredContent": {"text": "x"},
+    }
+    image = {"image_b64": to_base64(8), "mime_type": "image/png"}
+    assert [block["type"] for block in to_result(image, form, output=output, invocation_id="inv")["content"]] == [
+        "image"
+    ]
+    for unstructured in (
+        to_result({"text": "x"}, form, invocation_id="inv"),
+        to_result({"text": "x"}, form, output=build_checker({"required": ["y"]}), invocation_id="inv"),
+    ):
+        assert "structuredContent" not in unstructured
+        assert '"x"' in join_text(unstructured["content"])
+
+
+@pytest.mark.parametrize("body", [to_error("It failed."), read("x", 100), {**read("x", 100), "structuredContent": 1}])
+def test_a_note_is_behind_it_all(body: Body) -> None:
+    """A note is one more block at the end; nothing else of the result changes, nor does the result itself."""
+    before = json.dumps(body)
+    noted = add_note(body, "A note.")
+    assert noted == {**body, "content": [*body["content"], {"type": "text", "text": "A note."}]}
+    assert json.dumps(body) == before
+
+
+def test_structured_content_has_a_limit_of_its_own() -> None:
+    """A client whose model reads less text than that still gets the structured content whole; its text is cut."""
+    result = {"words": "x" * 200}
+    checker = build_checker({"type": "object"})
+    body = to_result(result, Form(REVISIONS["2025-11-25"], 100, structured=1000), output=checker, invocation_id="inv")
+    assert (body["isError"], body["structuredContent"]) == (False, result)
+    assert "cut at byte 100" in body["content"][-1]["text"]
+    body = to_result(result, Form(REVISIONS["2025-11-25"], 100, structured=150), output=checker, invocation_id="inv")
+    assert body["isError"]
+    assert "structuredContent" not in body

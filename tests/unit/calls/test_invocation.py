@@ -19,7 +19,7 @@ from colabhive_mcp.calls.invocation import (
     Outcome,
 )
 from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayError, GatewayUnreachable, KeyRefused
-from colabhive_mcp.protocol.server import KeepAlive, Progress
+from colabhive_mcp.protocol.toolbox import KeepAlive, Progress
 
 ID = "inv-1"
 

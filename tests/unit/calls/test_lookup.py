@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from colabhive_mcp.calls.lookup import DEFINITION, NAME, Lookup, parse_lookup
+from colabhive_mcp.calls.invocation import Outcome
+from colabhive_mcp.calls.lookup import DEFINITION, KEPT_ANSWERS, NAME, KeptAnswers, Lookup, parse_lookup
 from colabhive_mcp.errors import ToolError
 from colabhive_mcp.manifest.names import is_portable
 from colabhive_mcp.manifest.schemas import build_checker
@@ -60,3 +61,26 @@ def test_the_definition_is_a_tool() -> None:
     checker = build_checker(DEFINITION["inputSchema"])
     assert checker.accepts({"invocation_id": "i", "offset": 5})
     assert not checker.accepts({})
+
+
+# Answers of operations
+
+
+def test_kept_answers() -> None:
+    """An answer is found by the id under which it was kept, also where it is nothing; another id finds none."""
+    kept = KeptAnswers()
+    ids = [kept.keep(answer) for answer in ({"a": 1}, None)]
+    assert [kept.find(each) for each in ids] == [
+        Outcome("succeeded", ids[0], {"a": 1}),
+        Outcome("succeeded", ids[1], None),
+    ]
+    assert len(set(ids)) == 2
+    assert kept.find("answer-0") is None
+    assert KeptAnswers().find(ids[0]) is None
+
+
+def test_the_oldest_answer_makes_room() -> None:
+    """Only so many answers are kept, the last ones."""
+    kept = KeptAnswers()
+    ids = [kept.keep(place) for place in range(KEPT_ANSWERS + 2)]
+    assert [kept.find(each) is None for each in ids] == [True, True] + [False] * KEPT_ANSWERS

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from colabhive_mcp.manifest.adapter import (
     MAX_EXAMPLES_BYTES,
     META_KEY,
+    Shape,
     build_definition,
     shape_output,
 )
@@ -19,7 +20,8 @@ from colabhive_mcp.manifest.schemas import UnusableSchema
 from colabhive_mcp.protocol.revisions import REVISIONS
 from tests.harness import spec
 
-LATEST = REVISIONS["2025-11-25"]
+LATEST = Shape(REVISIONS["2025-11-25"])
+EXACT = LATEST._replace(exact_schemas=True)
 EXAMPLE = {"name": "Simple", "input": {"a": 1}, "output": {"b": 2}}
 FULL: dict[str, Any] = {
     "name": "qwen-2.5",
@@ -48,10 +50,9 @@ HINTS = {"readOnlyHint": True, "idempotentHint": False, "destructiveHint": False
 def define(manifest: dict[str, Any], revision: str = "2025-11-25", *, exact: bool = False) -> dict[str, Any]:
     """The definition of a tool with this manifest, held to the schema of the revision."""
     tool = build_tool({"name": "tool", **manifest})
-    body = dict(build_definition(tool, "name", REVISIONS[revision], exact_schemas=exact).body)
-    wire = json.loads(json.dumps(body))
+    body: dict[str, Any] = json.loads(build_definition(tool, "name", Shape(REVISIONS[revision], exact)).body)
     modern = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"} if revision == spec.MODERN else {}
-    message = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [wire], **modern}}
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [body], **modern}}
     spec.check(message, revision=revision, method="tools/list")
     return body
 
@@ -159,11 +160,13 @@ def test_alternatives_are_told() -> None:
     schema = {"oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}]}
     tool = build_tool({"name": "t", "description": "d", "sideEffects": [], "inputSchema": schema})
     definition = build_definition(tool, "t", LATEST)
-    assert set(definition.body["inputSchema"]["properties"]) == {"a", "b"}
-    assert definition.notes
-    first, *told, last = definition.body["description"].splitlines()
-    assert (first, tuple(told), last) == ("d", definition.notes, "Side-effects: none.")
+    body = json.loads(definition.body)
+    assert set(body["inputSchema"]["properties"]) == {"a", "b"}
+    first, *told, last = body["description"].splitlines()
+    assert (first, last) == ("d", "Side-effects: none.")
+    assert told
     assert "oneOf" in (definition.rewriting or "")
+    assert all(sentence in (definition.rewriting or "") for sentence in told)
 
 
 META = {
@@ -261,7 +264,7 @@ def test_tools_without_arguments(schema: Any, exact: bool) -> None:
 def test_unusable_inputs(schema: Any, exact: bool) -> None:
     """A tool whose arguments could not be told or checked is not offered, with the reason."""
     with pytest.raises(UnusableSchema):
-        build_definition(build_tool({"name": "t", "inputSchema": schema}), "t", LATEST, exact_schemas=exact)
+        build_definition(build_tool({"name": "t", "inputSchema": schema}), "t", EXACT if exact else LATEST)
 
 
 def test_exact_schemas() -> None:
@@ -273,10 +276,12 @@ def test_exact_schemas() -> None:
         "oneOf": [{}],
     }
     tool = build_tool({"name": "t", "inputSchema": schema, "outputSchema": {"type": "object", "$comment": "c"}})
-    definition = build_definition(tool, "t", LATEST, exact_schemas=True)
-    assert definition.body["inputSchema"] == schema
-    assert definition.body["outputSchema"] == {"type": "object", "$comment": "c"}
-    assert (definition.notes, definition.rewriting) == ((), None)
+    definition = build_definition(tool, "t", EXACT)
+    body = json.loads(definition.body)
+    assert body["inputSchema"] == schema
+    assert body["outputSchema"] == {"type": "object", "$comment": "c"}
+    assert "description" not in body
+    assert definition.rewriting is None
 
 
 values = st.recursive(

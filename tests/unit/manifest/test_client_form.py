@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from colabhive_mcp.manifest.client_form import is_object_schema, to_exact_input, to_input_form, to_output_form
 from colabhive_mcp.manifest.document import load_document
+from colabhive_mcp.manifest.nesting import MAX_LEVELS, find_deep
+from colabhive_mcp.manifest.profiles import PROFILES
 from colabhive_mcp.manifest.schemas import UnusableSchema, build_checker
 from tests.unit.manifest.generated import DRAFT7, DRAFT2020, VALUES, schemas
 
@@ -323,6 +325,18 @@ def test_size(schema: dict[str, Any]) -> None:
         load_document(form)
 
 
+@pytest.mark.parametrize("depth", [1, 20, 60, 98])
+@pytest.mark.parametrize("more", [{}, {"type": ["object", "null"]}, {"allOf": [{"minProperties": 1}]}])
+def test_depth(depth: int, more: dict[str, Any]) -> None:
+    """Inlining never makes a schema deeper than what every client reads; what would is told by references."""
+    schema = grow(depth, 1, end={"type": "string"})
+    for step in schema["$defs"].values():
+        step.update(more)
+    for form in (to_input_form(schema).schema, to_output_form(schema)):
+        assert find_deep(form, MAX_LEVELS) is None
+        assert ("$ref" in json.dumps(form)) is (depth > 20)
+
+
 def test_large_schema() -> None:
     """Ten thousand properties and ninety levels are no trouble."""
     wide = to_input_form({"properties": {f"p{n}": {"type": "string"} for n in range(10_000)}}).schema
@@ -476,3 +490,37 @@ def assert_portable(schema: Any) -> None:
             assert_portable(each)
     for keyword in {"items", "not", "contains", "propertyNames"} & schema.keys():
         assert_portable(schema[keyword])
+
+
+GEMINI = frozenset(PROFILES["gemini-cli"].dropped)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(schema=st.sampled_from([DRAFT7, DRAFT2020]).flatmap(schemas))
+def test_what_a_client_cannot_be_told_is_nowhere(schema: dict[str, Any]) -> None:
+    """A keyword that a client's models refuse stands in no schema of its form, whatever it was written from."""
+    try:
+        form = to_input_form(schema, dropped=GEMINI).schema
+    except UnusableSchema:
+        return
+    document = load_document(form)
+    pending = [document.root]
+    while pending:
+        each = pending.pop()
+        assert type(each) is not dict or GEMINI.isdisjoint(each)
+        pending += document.parts(each)
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"$schema": DRAFT7, "type": "array", "items": [{"type": "string"}]}, {"type": "array", "items": {}}),
+        ({"$schema": DRAFT7, "dependencies": {"a": ["b"], "c": {"type": "object"}}}, {}),
+        (False, {}),
+    ],
+)
+def test_what_is_written_in_place_of_another_is_dropped_as_well(schema: Any, told: dict[str, Any]) -> None:
+    """Keywords that a rewriting brings in are subject to the same rule as the author's own."""
+    uri = {"$schema": schema.pop("$schema")} if isinstance(schema, dict) else {}
+    whole = {**uri, "type": "object", "properties": {"p": schema}, "required": ["p"]}
+    assert to_input_form(whole, dropped=GEMINI).schema["properties"]["p"] == told

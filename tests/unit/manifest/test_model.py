@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 from typing import Any
 
 import pytest
@@ -101,7 +102,9 @@ def test_deprecations_of_the_wrong_type(value: Any) -> None:
         ({"name": "a\u202eb"}, "control characters"),
         ({"name": "\ud83d"}, "control characters"),
         ({"name": "x" * (MAX_SLUG + 1)}, "longer than"),
-        ({"name": "x", "n": float("nan")}, "what JSON cannot"),
+        ({"name": "x", "n": [0, float("nan")]}, r"a number that JSON cannot \(at /n/1\)"),
+        ({"name": "x", "n": 10**5000}, r"a number that JSON cannot \(at /n\)"),
+        ({"name": "x", "n": json.loads("[" * 400 + "]" * 400)}, r"deeper than 400 levels \(at /n/0/0/0.*\)"),
     ],
 )
 def test_unusable_tools(entry: Any, reason: str) -> None:
@@ -115,7 +118,7 @@ def test_a_tool_that_is_nested_beyond_writing() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(UnusableTool, match="nested too deep"):
+    with pytest.raises(UnusableTool, match="nested deeper than 400 levels"):
         build_tool({"name": "x", "tags": deep})
     while deep:  # an ordinary release of it would go as deep as it is
         deep = deep.pop()
@@ -177,7 +180,7 @@ def test_bad_entries_take_no_other_with_them() -> None:
     assert list(manifest.tools) == ["a", "b"]
     assert manifest.tools["b"].load() == {"name": "b"}
     assert [entry.name for entry in manifest.left_out] == ["tools[1]", "tools[2]", "b", "c\n", "tools[6]"]
-    assert manifest.left_out[2] == LeftOut("b", "its name was seen before")
+    assert manifest.left_out[2] == LeftOut("b", "its name was seen before; the first is kept (at /tools/4)")
 
 
 def test_order_is_that_of_the_slugs() -> None:

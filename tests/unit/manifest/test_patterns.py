@@ -5,7 +5,7 @@ from time import thread_time
 
 import pytest
 
-from colabhive_mcp.manifest.patterns import Untranslatable, build_pattern, is_portable
+from colabhive_mcp.manifest.patterns import MAX_SOURCE, Untranslatable, build_pattern, is_portable
 
 NO_LIMIT = float("inf")
 
@@ -135,3 +135,15 @@ def test_untried(untried: bool) -> None:
 def test_ordinary_patterns_are_tried(source: str, length: int) -> None:
     """The patterns that schemas are full of are tried on texts of the length that they are made for."""
     assert build_pattern(source).cost.price(length) <= 3_000_000
+
+
+@pytest.mark.parametrize(
+    "source", ["[" * MAX_SOURCE, "(" * 2_000_000, "a" * (MAX_SOURCE + 1), "(" * 1_500 + "a" * 1_000 + ")" * 1_500]
+)
+def test_what_nobody_could_run_is_refused_at_once(source: str) -> None:
+    """A pattern that is too long, never closed or nested beyond reason costs no more than a moment."""
+    started = thread_time()
+    with pytest.raises(Untranslatable):
+        build_pattern(source)
+    assert not is_portable(source)
+    assert thread_time() - started < 0.25

@@ -27,6 +27,7 @@ FEATURES: dict[
     "tool_meta": [("Tool", "'_meta'")],
     "structured": [("CallToolResult", "'structuredContent'")],
     "resource_links": [("ResourceLink", None)],
+    "completions": [("ServerCapabilities", "'completions'")],
     "websites": [("Implementation", "'websiteUrl'")],
 }
 

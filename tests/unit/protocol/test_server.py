@@ -23,16 +23,21 @@ from colabhive_mcp.protocol.server import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     LOG_LEVELS,
+    MAX_COMPLETIONS,
     SERVER_KEY,
     VERSION_KEY,
+    Server,
+)
+from colabhive_mcp.protocol.toolbox import (
     Caller,
     Changed,
     Client,
+    Completion,
     Context,
     KeepAlive,
     Listing,
     Progress,
-    Server,
+    ResourceText,
     Session,
     ToolResult,
 )
@@ -40,12 +45,14 @@ from tests.harness import spec
 
 INFO = {"name": "n", "title": "t", "version": "1", "description": "d", "websiteUrl": "https://x.test"}
 DONE = ToolResult({"content": [{"type": "text", "text": "done"}], "isError": False})
-EMPTY_LISTS = {
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "prompts/list": "prompts",
+LISTS = {
+    "resources/list": ("resources", ["title", "uri"]),
+    "resources/templates/list": ("resourceTemplates", ["title", "uriTemplate"]),
+    "prompts/list": ("prompts", []),
 }
+COMPLETING = {"ref": {"type": "ref/resource", "uri": "x:{y}"}, "argument": {"name": "y", "value": "a"}}
 MODERN_MEMBERS = {"resultType", "_meta"}
+NOT_KEPT = {"tools/call", "completion/complete"}
 
 
 @dataclass
@@ -58,6 +65,9 @@ class ScriptedToolbox:
     )
     error: Exception | None = None
     marks: list[Any] = field(default_factory=list)
+    values: list[str] | None = field(default_factory=lambda: ["aa", "ab"])
+    resources = ({"uri": "x:y", "name": "y", "title": "Y"},)
+    resource_templates = ({"uriTemplate": "x:{y}", "name": "y", "title": "Y"},)
     calls: list[tuple[str, Mapping[str, Any], Caller]] = field(default_factory=list)
     cursors: list[str | None] = field(default_factory=list)
 
@@ -74,6 +84,16 @@ class ScriptedToolbox:
         yield from self.steps
         if self.error is not None:
             raise self.error
+
+    def read_resource(self, uri: str, caller: Caller) -> ResourceText | None:
+        """The one resource; the error in its place."""
+        if self.error is not None:
+            raise self.error
+        return ResourceText('{"a":1}', 5) if uri == "x:y" else None
+
+    def complete(self, template: str, argument: str, value: str, caller: Caller) -> Completion | None:
+        """The values."""
+        return None if self.values is None else Completion(self.values, len(self.values))
 
     def changes(self, caller: Caller) -> Iterator[Any]:
         """The marks."""
@@ -138,9 +158,10 @@ METHODS: dict[str, tuple[dict[str, Any], bool, bool]] = {  # method -> params, i
     "resources/list": ({}, True, True),
     "resources/templates/list": ({}, True, True),
     "prompts/list": ({}, True, True),
-    "resources/read": ({"uri": "x:y"}, False, False),
+    "resources/read": ({"uri": "x:y"}, True, True),
+    "completion/complete": (COMPLETING, True, True),
     "prompts/get": ({"name": "x"}, False, False),
-    "completion/complete": ({}, False, False),
+    "resources/subscribe": ({"uri": "x:y"}, False, False),
     "subscriptions/listen": ({}, False, False),
     "tasks/get": ({}, False, False),
     "tools/List": ({}, False, False),
@@ -173,7 +194,7 @@ def test_results_hold_all_or_none_of_the_modern_members(peer: Peer, method: str)
     if is_modern(peer):
         assert result["resultType"] == "complete"
         assert result["_meta"][SERVER_KEY]["name"] == "n"
-        assert ("ttlMs" in result) == ("cacheScope" in result) == (method != "tools/call")
+        assert ("ttlMs" in result) == ("cacheScope" in result) == (method not in NOT_KEPT)
     else:
         assert not {"resultType", "ttlMs", "cacheScope", "_meta"} & set(result)
 
@@ -186,7 +207,8 @@ def test_the_handshake(peer: Peer) -> None:
     assert isinstance(answer, Response)
     result: Any = answer.result
     assert (result["protocolVersion"], result["instructions"]) == (asked, "how")
-    assert result["capabilities"] == {"tools": {"listChanged": True}}
+    completions = {} if asked < "2025-03-26" else {"completions": {}}
+    assert result["capabilities"] == {"tools": {"listChanged": True}, "resources": {}, **completions}
     named = {"title": asked >= "2025-06-18", "websiteUrl": asked >= "2025-11-25", "description": asked >= "2025-11-25"}
     assert {key: key in result["serverInfo"] for key in named} == named
 
@@ -232,13 +254,15 @@ def test_ready_is_only_who_shook_hands() -> None:
 
 
 def test_capabilities_promise_only_what_works(peer: Peer) -> None:
-    """Tools are all that is offered; notices of changes only where they need no stream that isn't there."""
+    """Only what is offered is named; notices of changes only where they need no stream that isn't there."""
     result = (
         peer.ask("server/discover")
         if is_modern(peer)
         else Peer(peer.revision).ask("initialize", {"protocolVersion": peer.revision})
     )["result"]
-    assert result["capabilities"] == {"tools": {} if is_modern(peer) else {"listChanged": True}}
+    assert result["capabilities"]["tools"] == ({} if is_modern(peer) else {"listChanged": True})
+    assert result["capabilities"]["resources"] == {}
+    assert ("completions" in result["capabilities"]) == (peer.revision != "2024-11-05")
 
 
 def test_discovery() -> None:
@@ -492,10 +516,69 @@ def test_cursors_are_texts(peer: Peer, method: str, cursor: Any) -> None:
     assert isinstance(peer.answer(method, {"cursor": None})[0], Response)
 
 
-@pytest.mark.parametrize(("method", "member"), EMPTY_LISTS.items())
-def test_lists_of_what_there_is_none_of(peer: Peer, method: str, member: str) -> None:
-    """Resources, templates and prompts are asked for anyway, and are empty lists."""
-    assert peer.ask(method)["result"][member] == []
+@pytest.mark.parametrize("method", LISTS)
+def test_lists_that_are_the_same_for_all(peer: Peer, method: str) -> None:
+    """Resources and templates come on one page, with titles where the revision has them; of prompts there are none."""
+    member, keys = LISTS[method]
+    listed = peer.ask(method)["result"][member]
+    hidden = set() if REVISIONS[peer.revision].titles else {"title"}
+    assert [sorted({*entry} - {"name"}) for entry in listed] == ([sorted({*keys} - hidden)] if keys else [])
+    assert peer.ask(method, {"cursor": "more"})["error"]["code"] == -32602
+
+
+def test_resources_are_read(peer: Peer) -> None:
+    """A resource comes as JSON text under the address that was asked for, and is the caller's alone."""
+    result = peer.ask("resources/read", {"uri": "x:y"})["result"]
+    assert result["contents"] == [{"uri": "x:y", "mimeType": "application/json", "text": '{"a":1}'}]
+    if is_modern(peer):
+        assert (result["ttlMs"], result["cacheScope"]) == (5, "private")
+
+
+@pytest.mark.parametrize("uri", ["x:z", "", "file:///etc/passwd"])
+def test_a_resource_that_there_is_not(peer: Peer, uri: str) -> None:
+    """What there is not has the code of the revision, and the address in the error's data."""
+    error = peer.ask("resources/read", {"uri": uri})["error"]
+    assert error["code"] == (-32602 if is_modern(peer) else -32002)
+    assert error["data"] == {"uri": uri}
+
+
+@pytest.mark.parametrize("params", [{}, {"uri": None}, {"uri": 5}, {"uri": ["x:y"]}])
+def test_a_resource_is_named_by_a_text(peer: Peer, params: dict[str, Any]) -> None:
+    """Without an address nothing is read, and the client is told."""
+    (answer,) = peer.answer("resources/read", params)
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == -32602
+
+
+@pytest.mark.parametrize("count", [0, 2, MAX_COMPLETIONS, MAX_COMPLETIONS + 1])
+def test_completions_are_a_hundred_at_most(peer: Peer, count: int) -> None:
+    """The best values come, and how many there are in all."""
+    peer.toolbox.values = [f"a{place}" for place in range(count)]
+    completion = peer.ask("completion/complete", COMPLETING)["result"]["completion"]
+    assert completion["values"] == peer.toolbox.values[:MAX_COMPLETIONS]
+    assert (completion["total"], completion["hasMore"]) == (count, count > MAX_COMPLETIONS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ref": None},
+        {"ref": {"type": "ref/prompt", "name": "p"}},
+        {"ref": {"type": "ref/resource"}},
+        {"ref": {"type": "ref/other", "uri": "x:{y}"}},
+        {"argument": None},
+        {"argument": {"name": "y"}},
+        {"argument": {"name": 5, "value": "a"}},
+        {"argument": {"name": "y", "value": None}},
+    ],
+)
+def test_what_cannot_be_completed(peer: Peer, change: dict[str, Any]) -> None:
+    """Prompts, which there are none of, and anything of the wrong shape are the client's fault."""
+    (answer,) = peer.answer("completion/complete", {**COMPLETING, **change})
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == -32602
+    peer.toolbox.values = None
+    assert peer.ask("completion/complete", COMPLETING)["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("level", [*LOG_LEVELS, None, "loud", 5, [], {}])

@@ -252,14 +252,16 @@ def test_text_lines(event: Event, level: str, name: str, fields: dict[str, Any])
     assert [word.partition("=")[0] for word in line.split() if "=" in word] == list(fields)
 
 
-@pytest.mark.parametrize("words", ["a\nERROR forged", "a b", "a\r\nb", "a\u2028b", "a\x1b[31mb"])
-def test_no_value_forges_a_line(words: str) -> None:
+@pytest.mark.parametrize("log_format", ["json", "text"])
+@pytest.mark.parametrize("words", ["a\nERROR forged", "a b", "a\r\nb", "a\u2028b\u2029c\x85d", "a\x1b[31mb"])
+def test_no_value_forges_a_line(words: str, log_format: str) -> None:
     """A value with a line break or a control character is quoted, so that it cannot pass for a line of its own."""
-    record, stream = start(log_format="text")
+    record, stream = start(log_format=log_format)
     record(ToolInvoked(words, sync=True, latency_ms=1, status="failed", error=words))
     text = stream.getvalue()
     assert len(text.splitlines()) == 1
     assert text.rstrip("\n").isprintable()
+    assert log_format == "text" or json.loads(text)["slug"] == words
 
 
 @pytest.mark.parametrize("log_format", ["json", "text"])

@@ -8,7 +8,7 @@ import pytest
 
 from colabhive_mcp.errors import BrokenInstallation, ConfigError
 from colabhive_mcp.protocol.revisions import OLDEST
-from colabhive_mcp.protocol.server import Caller, Listing
+from colabhive_mcp.protocol.toolbox import Caller, Listing
 from colabhive_mcp.transports.late import LateToolbox
 
 CALLER = Caller(OLDEST, None, threading.Event())
