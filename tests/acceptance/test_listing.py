@@ -244,7 +244,7 @@ def test_each_client_has_its_hint(gateway: GatewayProcess, connect: Connect) -> 
         client.open(name).tools()
     told = warnings(client)
     assert [words.partition(":")[0] for words in told] == [
-        "201 tools are listed, and Cursor takes at most 80",
+        "201 tools are listed, and Cursor takes at most 40",
         "201 tools are listed, and Windsurf takes at most 100",
     ]
     assert "allow_tools" in told[0]

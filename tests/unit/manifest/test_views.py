@@ -67,10 +67,10 @@ def test_an_index_is_kept_as_long_as_its_inventory() -> None:
 
 
 HINTS = {
-    "just enough": (CURSOR, 79, None),
-    "one more": (CURSOR, 80, "81 tools are listed, and Cursor takes at most 80"),
-    "unknown, enough": (DEFAULT, 79, None),
-    "unknown": (DEFAULT, 80, "81 tools are listed, and some clients, such as Cursor, take at most 80"),
+    "just enough": (CURSOR, 39, None),
+    "one more": (CURSOR, 40, "41 tools are listed, and Cursor takes at most 40"),
+    "unknown, enough": (DEFAULT, 39, None),
+    "unknown": (DEFAULT, 40, "41 tools are listed, and some clients, such as Cursor, take at most 40"),
     "takes all": (CLAUDE, 500, None),
     "takes more": (WINDSURF, 99, None),
     "another": (WINDSURF, 100, "101 tools are listed, and Windsurf takes at most 100"),
@@ -108,8 +108,8 @@ AUTO = {
     "at the threshold": (DEFAULT, 100, 100, False),
     "over it": (DEFAULT, 101, 100, True),
     "a lower one": (CURSOR, 11, 10, True),
-    "at the client's limit": (CURSOR, 79, 100, False),
-    "over that": (CURSOR, 80, 100, True),
+    "at the client's limit": (CURSOR, 39, 100, False),
+    "over that": (CURSOR, 40, 100, True),
     "a client without one": (CLAUDE, 101, 1000, False),
     "none at all": (DEFAULT, 0, 0, False),
 }
