@@ -18,6 +18,7 @@ from colabhive_mcp.cli.clients import CLIENTS, render_config
 from colabhive_mcp.cli.commands import COMMANDS
 from colabhive_mcp.cli.exits import EXIT_INTERRUPTED
 from colabhive_mcp.config import SETTINGS, load_settings
+from colabhive_mcp.manifest.contract import lint, validate
 from colabhive_mcp.protocol.revisions import SUPPORTED
 from tests.harness.gateway import GatewayProcess
 
@@ -84,6 +85,14 @@ def parse(path: Path) -> Any:
     """A configuration as its client reads it."""
     text = path.read_text("utf-8")
     return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("manifests/*.json")), ids=lambda path: path.stem)
+def test_example_manifests_are_good(path: Path) -> None:
+    """A manifest to start from breaks no rule of the contract and none of good authoring."""
+    manifest = json.loads(path.read_text("utf-8"))
+    assert validate(manifest) == []
+    assert lint(manifest) == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)
