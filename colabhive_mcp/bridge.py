@@ -168,7 +168,7 @@ class Bridge:
     ) -> Iterator[Progress | KeepAlive | Outcome]:
         repaired = repair_arguments(arguments, terms.schema, terms.arguments)
         if terms.endpoint is not None:
-            yield from self._perform(terms, repaired, caller)
+            yield from self._perform(tool.slug, terms, repaired, caller)
             return
         call = self._start(tool.slug, caller)
         try:
@@ -179,11 +179,9 @@ class Bridge:
             raise
 
     def _perform(
-        self, terms: Terms, arguments: Mapping[str, Any], caller: Caller
+        self, slug: str, terms: Terms, arguments: Mapping[str, Any], caller: Caller
     ) -> Iterator[Progress | KeepAlive | Outcome]:
         """An operation: one request, not polled."""
-        if caller.progress:
-            yield Progress(0.0, "Started")
         request = build_request(
             terms.endpoint,
             arguments,
@@ -193,7 +191,8 @@ class Bridge:
             load_file=self._load_file,
         )
         deadline = self._clock() + self._settings.connect_timeout + self._settings.http_timeout
-        answer = self._client.perform(request, cancel=caller.cancel, deadline=deadline)
+        send = partial(self._client.perform, request, cancel=caller.cancel, deadline=deadline)
+        answer = yield from self._start(slug, caller).perform(send)
         yield Outcome("succeeded", self._answers.keep(answer), answer)
 
     def _look_up(self, arguments: Mapping[str, Any], caller: Caller) -> Iterator[Progress | KeepAlive | Outcome]:

@@ -1,13 +1,15 @@
 """One invocation from its start to its outcome, as an iterator of progress: invoke, poll, wait, give up, be cancelled.
 
 It owns the order and the time of things. What is asked of the gateway goes through the Jobs interface; the wait is the
-caller's cancel token.
+caller's cancel token. An operation, which cannot be polled, waits for its one answer on a thread of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Event, Thread
 from typing import Any, Protocol
 
 from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayError, GatewayUnreachable
@@ -18,6 +20,7 @@ GROWTH = 1.5
 SYNC_WITH_PROGRESS = 10.0  # a wait inside the gateway is silent, and progress is due every 15 s
 PATIENCE = 5.0  # the longest wait for a retry that the gateway's client may do in silence
 PROGRESS_EVERY = 3.0  # with a pause and the longest poll behind it, still within the 15 s
+LOOK = 0.25  # how often somebody who waits for an operation looks whether the caller still does
 PAUSE = 2.0  # at a time, however long the wait, so that there is a sign of life between
 PASSING = {429, 500, 502, 503, 504}
 
@@ -89,9 +92,9 @@ _Waiting = Generator[Progress | KeepAlive, None, dict[str, Any]]
 
 
 class Invocation:
-    """One call. Iterate ``run`` or ``resume``: progress, then one Outcome.
+    """One call. Iterate ``run`` or ``resume``: progress, then one Outcome; ``perform`` is for what is no job.
 
-    Both raise Cancelled, and GatewayError where the gateway refused. With *progress* the first step comes at once,
+    All raise Cancelled, and GatewayError where the gateway refused. With *progress* the first step comes at once,
     and one at least every 15 s.
     """
 
@@ -147,6 +150,17 @@ class Invocation:
             yield _to_outcome({**answer, "invocation_id": invocation_id}, sync=True)
             return
         yield from self._follow({**answer, "invocation_id": invocation_id})
+
+    def perform(self, work: Callable[[], Any]) -> Generator[Progress | KeepAlive, None, Any]:
+        """What *work* answers, which blocks until then; once the caller has cancelled, nobody waits for it any more."""
+        yield from self._report("Started")
+        answer: Future[Any] = Future()
+        settled = Event()
+        answer.add_done_callback(lambda _: settled.set())
+        Thread(target=_settle, args=(answer, work), name="operation", daemon=True).start()
+        while not settled.wait(LOOK):
+            yield from self._report("Running")
+        return answer.result()
 
     def _follow(self, answer: dict[str, Any]) -> Steps:
         """Poll until done, the pauses growing by half from 0.1 s."""
@@ -215,6 +229,13 @@ class Invocation:
         self._last = max(round(waited, 1), round(self._last + 0.001, 3)) if self._last >= 0 else 0.0
         self._said, self._said_at = words, now
         yield Progress(self._last, f"{words}; {waited:.0f} s" if waited >= 1 else words)
+
+
+def _settle(answer: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        answer.set_result(work())
+    except BaseException as error:  # whatever it is, it is the waiting thread's to tell
+        answer.set_exception(error)
 
 
 def _is_done(answer: Mapping[str, Any]) -> bool:

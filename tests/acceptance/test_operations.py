@@ -492,6 +492,19 @@ def test_a_cancelled_operation_is_not_answered(sessions: Sessions, upstream: Gat
     assert len(requests(upstream)) == 1
 
 
+def test_a_cancelled_operation_frees_its_worker(sessions: Sessions, upstream: GatewayProcess) -> None:
+    """Nobody waits for its answer any more: the only worker takes the next call at once."""
+    client = sessions(workers=1)
+    upstream.fault(path="*/things", delay=30, status=204)
+    request_id = client.request("tools/call", {"name": "put.True", "arguments": {}})
+    upstream.wait_seen("*/things")
+    client.notify("notifications/cancelled", {"requestId": request_id})
+    assert client.call("echo", {"text": "next"}, timeout=5)["isError"] is False
+    ended = [event["status"] for event in client.events("mcp.tool.invoked") if event["slug"] == "put.True"]
+    assert ended[-1] == "cancelled"
+    upstream.ask("DELETE", "/_faults")
+
+
 def test_a_cancelled_wait_ends_at_once(sessions: Sessions, upstream: GatewayProcess) -> None:
     """An operation that waits to be sent again is not sent when nobody wants it any more."""
     client = sessions(drain_timeout=1.1)

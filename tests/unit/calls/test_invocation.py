@@ -115,6 +115,51 @@ def run(jobs: Jobs, **options: Any) -> list[tuple[float, Any]]:
     return [(jobs.time.passed, step) for step in steps]
 
 
+def test_an_operation_tells_that_it_goes_on() -> None:
+    """While one answer is waited for, progress comes at once and goes on to rise; then the answer is given back."""
+    jobs, done = Jobs(Time()), Event()
+    steps = begin(jobs, progress=True).perform(lambda: done.wait(10))
+    seen = []
+    while len(seen) < 4:
+        seen.append(next(steps))
+        jobs.time.pass_by(5)
+    done.set()
+    answers: list[Any] = []
+
+    def finish() -> Iterator[Any]:
+        answers.append((yield from steps))
+
+    seen += finish()
+    assert answers == [True]
+    told = [step for step in seen if isinstance(step, Progress)]
+    assert told[0] == Progress(0.0, "Started")
+    assert all(low.progress < high.progress for low, high in pairwise(told))
+    assert told[1].message.startswith("Running; ")
+
+
+@pytest.mark.parametrize("error", [GatewayError("no"), ValueError("x")])
+def test_what_an_operation_raises_is_raised(error: Exception) -> None:
+    """A failure on the operation's thread is that of the call."""
+    with pytest.raises(type(error), match=str(error)):
+        list(begin(Jobs(Time())).perform(lambda: throw(error)))
+
+
+def throw(error: Exception) -> None:
+    """Raise it."""
+    raise error
+
+
+def test_a_cancelled_operation_is_not_waited_for() -> None:
+    """Once the caller has cancelled, the wait ends, though the answer is still out."""
+    jobs, done = Jobs(Time()), Event()
+    steps = begin(jobs).perform(lambda: done.wait(10))
+    next(steps)
+    jobs.time.set()
+    with pytest.raises(Cancelled):
+        list(steps)
+    done.set()
+
+
 def end(jobs: Jobs, **options: Any) -> Outcome:
     """How it ends."""
     outcome = run(jobs, **options)[-1][1]
