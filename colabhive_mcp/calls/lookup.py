@@ -11,9 +11,11 @@ from typing import Any
 
 from colabhive_mcp.calls.invocation import Outcome
 from colabhive_mcp.errors import ToolError
+from colabhive_mcp.protocol.messages import dump_json
 
 NAME = "get_invocation_result"
-KEPT_ANSWERS = 16  # answers of operations that were cut; the gateway has no invocation to read them on from
+KEPT_ANSWERS = 16  # of operations, which may be cut; the gateway has no invocation to read them on from
+KEPT_BYTES = 64 * 1024 * 1024  # of these together, as JSON; one alone may be larger
 DEFINITION: Mapping[str, Any] = {
     "name": NAME,
     "title": "Get invocation result",
@@ -65,20 +67,23 @@ class KeptAnswers:
     """The last few answers that have no invocation at the gateway to be read on from."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[str, Any] = OrderedDict()
+        self._answers: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._size = 0
         self._lock = Lock()
 
     def keep(self, answer: Any) -> str:
         """Keep *answer*; answers the id by which it can be read."""
-        key = f"answer-{uuid.uuid4()}"
+        key, size = f"answer-{uuid.uuid4()}", len(dump_json(answer))
         with self._lock:
-            self._answers[key] = answer
-            if len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
+            self._answers[key] = answer, size
+            self._size += size
+            while len(self._answers) > KEPT_ANSWERS or (self._size > KEPT_BYTES and len(self._answers) > 1):
+                _, (_, freed) = self._answers.popitem(last=False)
+                self._size -= freed
         return key
 
     def find(self, key: str) -> Outcome | None:
         """The answer as a finished call."""
         with self._lock:
-            found = key in self._answers
-            return Outcome("succeeded", key, self._answers[key]) if found else None
+            found = self._answers.get(key)
+        return Outcome("succeeded", key, found[0]) if found else None

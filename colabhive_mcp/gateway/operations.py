@@ -29,6 +29,7 @@ from colabhive_mcp.gateway.values import to_text
 KEY_HEADER = "Idempotency-Key"
 _IDEMPOTENT = ("DELETE", "GET", "PUT")  # RFC 9110 section 9.2.2, of the methods that an endpoint may have
 _UNSAFE_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
+_DOT = re.compile("%2e", re.IGNORECASE)  # in the template; who resolves steps has spelled it out before
 _LITERAL = "/%:@!$&'()*+,;=~"  # what may stand in a path as it is
 
 
@@ -143,7 +144,7 @@ def _fill(endpoint: Endpoint, given: list[_Given]) -> str:
         path += quote(text, safe="/" if keeps else "")
         end = hole.end()
     path += quote(endpoint.template[end:], safe=_LITERAL)
-    if has_step(path):
+    if has_step(_DOT.sub(".", path)):
         raise ToolError("An argument of this operation is a step in its path (`.` or `..`), which is refused.")
     return path
 

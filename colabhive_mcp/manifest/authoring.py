@@ -73,9 +73,10 @@ def _find_stray_arguments(draft: Draft) -> Iterator[Hit]:
     endpoint = to_object(draft.fields.get("endpoint"))
     if not draft.parts or not _COMPOSING.isdisjoint(draft.parts[0].schema):
         return
-    holes = list(dict.fromkeys(_HOLE.findall(to_text(endpoint.get("path")))))
+    holes = dict.fromkeys(_HOLE.findall(to_text(endpoint.get("path"))))
     places = {name: to_object(each) for name, each in to_object(endpoint.get("args")).items()}
     in_path = {name: to_text(place.get("name")) or name for name, place in places.items() if place.get("in") == "path"}
+    filled = {*in_path.values(), *(draft.properties.keys() - places.keys())}
     for name in places:
         if name not in draft.properties:
             words = f"the endpoint sends the argument {to_quoted(name)}, which inputSchema does not have"
@@ -85,7 +86,7 @@ def _find_stray_arguments(draft: Draft) -> Iterator[Hit]:
             words = f"the argument {to_quoted(name)} goes to the path, which has no place for it"
             yield Hit(("endpoint", "args", name), words, "Put its name in braces into the path.")
     for hole in holes:
-        if hole not in (*in_path.values(), *(draft.properties.keys() - places.keys())):
+        if hole not in filled:
             words = f"nothing fills {to_quoted(hole)} in the endpoint's path"
             yield Hit(("endpoint", "path"), words, "Add an input of that name, or correct the path.")
 

@@ -264,9 +264,9 @@ def _compare_endpoint(name: str, old: Any, new: Any) -> Iterator[Change]:
 
 def _compare_examples(name: str, old: Any, new: Any) -> Iterator[Change]:
     before, after = (value if isinstance(value, list) else [] for value in (old, new))
-    added = sum(not any(is_equal(each, other) for other in before) for each in after[:_EXAMPLES])
-    more = added and len(after) > len(before)
-    if more:
+    looked_at = before[:_EXAMPLES]
+    added = any(not any(is_equal(each, other) for other in looked_at) for each in after[:_EXAMPLES])
+    if added and len(after) > len(before):
         yield Change(to_pointer([name]), "an example was added", ADDITIVE)
     else:
         yield from _compare_text(name, old, new)

@@ -7,6 +7,7 @@ of them is not plain.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from colabhive_mcp.manifest.styles import KNOWN_FORMATS
 
 MAX_DEPTH = 20
 
+_LOCAL = re.compile(r"#/\$defs/([A-Za-z0-9_.-]+)")  # a name without what pointers and URIs escape
 _BESIDE = {"$ref", "title", "description"}
 _SCALARS = (str, int, float, bool)
 _LIMITS = (
@@ -53,7 +55,8 @@ def _substitute(schema: dict[str, Any], definitions: dict[str, Any], depth: int)
     """
     reference = schema.get("$ref")
     if type(reference) is str and _BESIDE.issuperset(schema):
-        target = definitions.pop(reference.removeprefix("#/$defs/"), None)
+        name = _LOCAL.fullmatch(reference)
+        target = definitions.pop(name[1], None) if name else None
         if type(target) is dict:
             return {**target, **{keyword: value for keyword, value in schema.items() if keyword != "$ref"}}
     if depth == 0:

@@ -50,8 +50,8 @@ PROFILES = {
         Profile("claude-code", "Claude Code", ("claude-code*",), name_length=48, result_bytes=48 * KIB),
         # Refuses a result of more than 1,048,576 characters, in which a text may stand twice; names as above.
         Profile("claude-desktop", "Claude Desktop", ("claude-ai*", "claude desktop*"), 48, result_bytes=480 * KIB),
-        # Leaves out what is over 40 tools (80 in later versions, which don't say that they are); the names of the server
-        # and of the tool together have fewer than 60 characters.
+        # Leaves out what is over 40 tools (80 in later versions, which don't say that they are); the names of the
+        # server and of the tool together have fewer than 60 characters.
         Profile("cursor", "Cursor", ("cursor*",), name_length=50, max_tools=40),
         # Refuses every prompt with more than 128 tools; adds "mcp_colabhive_" to each name.
         Profile("vs-code", "VS Code", ("visual studio code*", "visual-studio-code*", "vscode*"), 50, max_tools=128),

@@ -143,22 +143,26 @@ class Index:
 
     def _find_passing(self, query: Query) -> Mask:
         """The tools within the limits of *query*."""
+        wanted = set(_to_wanted(query))
+        unwanted = {("effect", effect.casefold()) for effect in query.without_side_effects}
+        if not self._facets.keys() >= wanted:
+            return bytes(len(self._hits))
         passing = int.from_bytes(b"\x01" * len(self._hits), "little")
-        for facet in _to_wanted(query):
+        for facet in wanted:
             passing &= self._find_having(facet)
-        for effect in query.without_side_effects:
-            passing &= ~self._find_having(("effect", effect.casefold()))
+        for facet in unwanted & self._facets.keys():
+            passing &= ~self._find_having(facet)
         return passing.to_bytes(len(self._hits), "little")
 
     def _find_having(self, facet: Facet) -> int:
-        """The tools that state *facet*, as the number that a mask spells; kept for the first that are asked for."""
+        """The tools that state *facet*, which some do, as the number that a mask spells; kept for the first of them."""
         having = self._having.get(facet)
         if having is None:
             mask = bytearray(len(self._hits))
-            for number in self._facets.get(facet, ()):
+            for number in self._facets[facet]:
                 mask[number] = 1
             having = int.from_bytes(mask, "little")
-            if len(self._having) < _MAX_KEPT and facet in self._facets:
+            if len(self._having) < _MAX_KEPT:
                 self._having[facet] = having
         return having
 

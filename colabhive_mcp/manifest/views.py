@@ -5,7 +5,7 @@ It also tells the operator, once, of what no client is shown and of lists that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -56,8 +56,11 @@ class Views:
             if self._manifest is not manifest:
                 self._manifest, self._inventories = manifest, {}
             inventory = self._inventories.get(profile.name)
-            if inventory is None:
-                inventory = self._inventories[profile.name] = self._build(manifest, profile)
+            if inventory is not None:
+                return inventory
+            inventory = self._inventories[profile.name] = self._build(manifest, profile)
+        if not inventory.searched:
+            self._hint(len(inventory.offered) + len(self._own), profile)
         return inventory
 
     def index(self, inventory: Inventory) -> Index:
@@ -73,22 +76,24 @@ class Views:
     def tell(self, inventory: Inventory, revision: Revision) -> None:
         """Tell of what the list of *inventory* does not show, or shows otherwise than the manifest."""
         encoded = inventory.encode(revision)
+        news = self._find_news([*encoded.left_out, *encoded.rewritten])
         for entry in encoded.left_out:
-            self.tell_left_out(entry)
+            if entry in news:
+                self._record(ToolLeftOut(entry.name, entry.reason))
         for entry in encoded.rewritten:
-            if self._is_news(entry):
+            if entry in news:
                 self._record(ToolRewritten(entry.name, entry.reason))
 
     def tell_left_out(self, entry: LeftOut) -> None:
         """One warning for a tool and a reason, however often it is listed or called."""
-        if self._is_news(entry):
+        if self._find_news([entry]):
             self._record(ToolLeftOut(entry.name, entry.reason))
 
     def _build(self, manifest: Manifest, profile: Profile) -> Inventory:
         form = self._form
         most = form.most if profile.max_tools is None else min(form.most, profile.max_tools - len(self._own))
         form = replace(form, name_length=profile.name_length, dropped=frozenset(profile.dropped), most=most)
-        inventory = build_inventory(
+        return build_inventory(
             manifest,
             self._rules,
             form,
@@ -96,15 +101,11 @@ class Views:
             searching=self._searching,
             check_endpoint=self._check_endpoint,
         )
-        if not inventory.searched:
-            self._hint(len(inventory.offered) + len(self._own), profile)
-        return inventory
 
     def _hint(self, count: int, profile: Profile) -> None:
         """One sentence where a client will not take all that it is offered."""
         known = _FEWEST if profile is DEFAULT else profile
-        if known.max_tools is not None and count > known.max_tools and LeftOut(known.name, "many") not in self._told:
-            self._told.add(LeftOut(known.name, "many"))
+        if known.max_tools is not None and count > known.max_tools and self._find_news([LeftOut(known.name, "many")]):
             who = f"{known.title} takes" if profile is known else f"some clients, such as {known.title}, take"
             self._record(
                 Warned(
@@ -113,10 +114,11 @@ class Views:
                 )
             )
 
-    def _is_news(self, entry: LeftOut) -> bool:
+    def _find_news(self, entries: Collection[LeftOut]) -> set[LeftOut]:
+        """Those of *entries* that were not told yet; they count as told from now on."""
         with self._lock:
-            known = entry in self._told
-            if len(self._told) >= MAX_TOLD:
-                self._told.clear()
-            self._told.add(entry)
-        return not known
+            news = set(entries) - self._told
+            if len(self._told) + len(news) > MAX_TOLD:
+                self._told = set(entries)  # a longer list is still told of once
+            self._told |= news
+        return news

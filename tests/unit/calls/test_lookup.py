@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from colabhive_mcp.calls.invocation import Outcome
-from colabhive_mcp.calls.lookup import DEFINITION, KEPT_ANSWERS, NAME, KeptAnswers, Lookup, parse_lookup
+from colabhive_mcp.calls.lookup import DEFINITION, KEPT_ANSWERS, KEPT_BYTES, NAME, KeptAnswers, Lookup, parse_lookup
 from colabhive_mcp.errors import ToolError
 from colabhive_mcp.manifest.names import is_portable
 from colabhive_mcp.manifest.schemas import build_checker
@@ -84,3 +84,14 @@ def test_the_oldest_answer_makes_room() -> None:
     kept = KeptAnswers()
     ids = [kept.keep(place) for place in range(KEPT_ANSWERS + 2)]
     assert [kept.find(each) is None for each in ids] == [True, True] + [False] * KEPT_ANSWERS
+
+
+def test_large_answers_make_room() -> None:
+    """All answers together have a bound in bytes; the last one is kept, whatever its size."""
+    kept = KeptAnswers()
+    half = "x" * (KEPT_BYTES // 2)
+    ids = [kept.keep(answer) for answer in ("small", half, half[:-99], half * 3)]
+    assert [kept.find(each) is None for each in ids[:3]] == [True, True, True]
+    assert kept.find(ids[3]) is not None
+    both = [kept.keep(answer) for answer in (half[:-99], half[:-99])]
+    assert [kept.find(each) is None for each in (ids[3], *both)] == [True, False, False]

@@ -142,6 +142,8 @@ def test_a_leftover_placeholder_is_a_missing_argument(value: Any) -> None:
         ("/a/{id:path}", {"id": ".."}),
         ("/a/{x}{y}", {"x": ".", "y": "."}),
         ("/a/.{x}", {"x": "."}),
+        ("/a/%2E{x}", {"x": "."}),
+        ("/a/{x}%2e/b", {"x": "."}),
     ],
 )
 def test_no_argument_steps_out_of_the_path(path: str, arguments: Any) -> None:

@@ -1,6 +1,8 @@
 """What one client sees of a manifest: names, pages, cursors, and what is left out."""
 
 import json
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -351,3 +353,22 @@ def test_an_operation_that_cannot_be_sent_is_left_out() -> None:
     assert [(entry.name, entry.reason) for entry in left_out] == [
         ("bad", "its endpoint cannot be used: it is bad (at /endpoint)")
     ]
+
+
+def test_a_first_list_loads_no_more_than_it_needs() -> None:
+    """What serves a list loads neither what checks values or searches, nor what only authors use."""
+    code = "import sys, colabhive_mcp.bridge; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    rooms = {
+        "contract",
+        "fields",
+        "authoring",
+        "curation",
+        "reception",
+        "drafts",
+        "changes",
+        "compatibility",
+        "inclusion",
+    }
+    late = {"jsonschema", "referencing", "sqlite3", *(f"colabhive_mcp.manifest.{name}" for name in rooms)}
+    assert not late.intersection(ran.stdout.split())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from colabhive_mcp.manifest.client_form import to_input_form
 from colabhive_mcp.manifest.document import load_document
-from colabhive_mcp.manifest.plain import MAX_DEPTH, is_plain
+from colabhive_mcp.manifest.plain import MAX_DEPTH, inline_plain, is_plain
 from colabhive_mcp.manifest.profiles import PROFILES
 from tests.unit.manifest.generated import COUNTS, NAMES, NUMBERS, SCALARS, TYPES, VALUES, schemas
 
@@ -129,3 +129,14 @@ def test_what_is_plain_stays_as_it_is(schema: Any, profile: Any) -> None:
         form = to_input_form(copy.deepcopy(schema), dropped=dropped)
         assert (json.dumps(form.schema), form.notes) == (written, ())
         assert load_document(schema).root is schema
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [("A", "A"), ("A/b", "A/b"), ("#/$defs/A/b", "A/b"), ("#/$defs/a%20b", "a%20b"), ("#/$defs/a~1b", "a~1b")],
+)
+def test_only_a_reference_to_a_definition_is_inlined(reference: str, name: str) -> None:
+    """A reference that means something else, or nothing, than the definition that is named alike is left to be read."""
+    schema = {**obj(a={"$ref": reference}), "$defs": {name: TEXT}}
+    assert inline_plain(schema) is None
+    assert inline_plain({**obj(a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT}}) == obj(a=TEXT)

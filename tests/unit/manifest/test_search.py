@@ -265,6 +265,8 @@ def test_deprecated_last(words: str | None, deprecation: dict[str, str]) -> None
         ({"without_side_effects": ("network",)}, ["a", "c"]),
         ({"without_side_effects": ("Network", "creates_job")}, ["a"]),
         ({"without_side_effects": ("unheard",)}, ["a", "b", "c"]),
+        ({"without_side_effects": ("unheard", "network")}, ["a", "c"]),
+        ({"tags": ("text",) * 9}, ["a", "b"]),
         ({"kind": "tool", "tags": ("image",), "max_cost": "high", "max_latency": "slow"}, ["b"]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from colabhive_mcp.manifest.inventory import Form
 from colabhive_mcp.manifest.model import LeftOut, Manifest, build_manifest
 from colabhive_mcp.manifest.profiles import DEFAULT, PROFILES
 from colabhive_mcp.manifest.search import Query
-from colabhive_mcp.manifest.views import Views
+from colabhive_mcp.manifest.views import MAX_TOLD, Views
 from colabhive_mcp.protocol.revisions import REVISIONS
-from colabhive_mcp.telemetry.events import Event, ToolLeftOut, ToolRewritten, Warned
+from colabhive_mcp.telemetry.events import Event, Record, ToolLeftOut, ToolRewritten, Warned
 
 NEWEST = REVISIONS["2026-07-28"]
 CURSOR, CLAUDE, WINDSURF = PROFILES["cursor"], PROFILES["claude-code"], PROFILES["windsurf"]
@@ -27,7 +28,7 @@ def many(count: int) -> Manifest:
 class Operator:
     """Views, and what the operator was told of them."""
 
-    def __init__(self, *, form: Form | None = None, **filters: Any) -> None:
+    def __init__(self, *, form: Form | None = None, record: Record | None = None, **filters: Any) -> None:
         self.told: list[Event] = []
         self.views = Views(
             build_filters(**filters),
@@ -35,7 +36,7 @@ class Operator:
             own=({"name": "own"},),
             searching=({"name": "seek"},),
             check_endpoint=lambda block: None,
-            record=self.told.append,
+            record=record or self.told.append,
         )
 
     @property
@@ -137,3 +138,27 @@ def test_what_is_not_shown_is_told_once() -> None:
     assert len(operator.told) == 2
     operator.views.tell_left_out(LeftOut("broken", "another reason"))
     assert len(operator.told) == 3
+
+
+def test_a_list_of_very_many_faults_is_told_once() -> None:
+    """A list with more warnings than are remembered has each of them once, however often it is asked for."""
+    count = MAX_TOLD + 1
+    entries = [{"name": f"tool-{place}", "inputSchema": 5} for place in range(count)]
+    manifest = build_manifest({"tools": entries}, etag=None)
+    operator = Operator()
+    inventory = operator.views.build(manifest)
+    for _ in range(2):
+        operator.views.tell(inventory, NEWEST)
+    left_out = [event for event in operator.told if isinstance(event, ToolLeftOut)]
+    assert len(left_out) == len({event.tool for event in left_out}) == count
+
+
+def test_whoever_hears_a_hint_may_look_at_the_views() -> None:
+    """Nothing is recorded while the lock is held: a log may block, or ask for the same view."""
+    seen: list[int] = []
+    operator = Operator(record=lambda event: seen.append(len(operator.views.build(manifest, CURSOR).offered)))
+    manifest = many(200)
+    asking = Thread(target=operator.views.build, args=(manifest, CURSOR), daemon=True)
+    asking.start()
+    asking.join(10)
+    assert seen == [200]
