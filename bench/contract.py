@@ -27,8 +27,9 @@ from colabhive_mcp.gateway.client import GatewayClient, Options
 from colabhive_mcp.manifest.cache import Fetched, ManifestCache, NotModified
 from colabhive_mcp.manifest.inventory import Form, Inventory, build_inventory
 from colabhive_mcp.manifest.model import build_manifest
+from colabhive_mcp.manifest.queries import Query
 from colabhive_mcp.manifest.schemas import build_checker
-from colabhive_mcp.manifest.search import Query, build_index
+from colabhive_mcp.manifest.search import build_index
 from colabhive_mcp.protocol.revisions import LATEST_LEGACY
 from colabhive_mcp.telemetry.events import discard
 

@@ -141,22 +141,30 @@ class Bridge:
     def _direct(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> Steps:
         """A call of one of the tools that stand for all others; one by way of ``call_tool`` is the tool's own."""
         form = self._to_form(caller)
+        self.offer.view(caller)  # where no manifest can be had, that is no failure of the tool
+        if name != directory.CALL:
+            yield from self._finish(name, self._answer(name, arguments, caller, form), form)
+            return
+        try:
+            call = directory.parse_call(arguments)
+            tool = self.offer.find(call.name, caller)
+        except (ClientError, ToolError) as error:
+            yield from self._finish(name, _refuse(error.message), form)
+            return
+        yield from self._call(tool, call.name, call.arguments, caller)
+
+    def _answer(self, name: str, arguments: Mapping[str, Any], caller: Caller, form: Form) -> Iterator[Outcome]:
+        """What one reads to find a tool. An unknown one is a mistake of the model's, in a call that is well-formed."""
         answers = {directory.SEARCH: self._search, directory.DESCRIBE: self._describe}
         try:
-            if name == directory.CALL:
-                call = directory.parse_call(arguments)
-                steps = self._call(self.offer.find(call.name, caller), call.name, call.arguments, caller)
-            else:
-                text = answers[name](arguments, caller, form)
-                steps = self._finish(name, iter([Outcome("succeeded", None, text)]), form)
-        except (ClientError, ToolError) as error:
-            steps = self._finish(name, _refuse(error.message), form)
-        yield from steps
+            yield Outcome("succeeded", None, answers[name](arguments, caller, form))
+        except ClientError as error:
+            raise ToolError(error.message) from error
 
     def _search(self, arguments: Mapping[str, Any], caller: Caller, form: Form) -> str:
         query = directory.parse_search(arguments)
-        found, index = self.offer.search(query, caller)
-        return directory.say_found(found, query, kinds=index.kinds)
+        found, kinds = self.offer.search(query, caller)
+        return directory.say_found(found, query, kinds=kinds)
 
     def _describe(self, arguments: Mapping[str, Any], caller: Caller, form: Form) -> str:
         tool, name = self.offer.describe(directory.parse_description(arguments), caller)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 from colabhive_mcp.calls import directory, lookup
 from colabhive_mcp.calls.terms import load_terms
@@ -26,8 +26,8 @@ from colabhive_mcp.manifest.inventory import Form, Inventory
 from colabhive_mcp.manifest.model import LeftOut, Manifest, Tool
 from colabhive_mcp.manifest.pins import Lag, Pin, parse_pin
 from colabhive_mcp.manifest.profiles import PROFILES, Profile, find_profile
+from colabhive_mcp.manifest.queries import Found, Query
 from colabhive_mcp.manifest.schemas import UnusableSchema
-from colabhive_mcp.manifest.search import Found, Index, Query
 from colabhive_mcp.manifest.views import Views
 from colabhive_mcp.protocol.toolbox import Caller, Changed, KeepAlive
 from colabhive_mcp.telemetry.events import Record
@@ -82,6 +82,7 @@ class Offer:
         self._pin = self._build_pin(settings.manifest_pin, pin) if settings.manifest_pin else None
         self._cache = ManifestCache(self._pin or self._fetch, ttl=settings.manifest_ttl, record=record, clock=clock)
         self._views = _build_views(settings, record)
+        self._showing = Lock()  # two workers may describe tools to one session at once
 
     @property
     def ttl_ms(self) -> int:
@@ -141,16 +142,17 @@ class Offer:
         slug, current = self._locate(name, caller)
         tool = self._vouch(current.offered[slug], name)
         if caller.session is not None:
-            caller.session.listed = caller.session.listed or Shown(current)
-            caller.session.listed.described[slug] = tool
+            with self._showing:
+                caller.session.listed = caller.session.listed or Shown(current)
+                caller.session.listed.described[slug] = tool
         return tool, current.find_name(slug)
 
-    def search(self, query: Query, caller: Caller) -> tuple[Found, Index]:
-        """The best tools for *query*, but for those that could not be called, and the index that they are from."""
+    def search(self, query: Query, caller: Caller) -> tuple[Found, Sequence[str]]:
+        """The best tools for *query*, but for those that could not be called, and the kinds that one may ask for."""
         index = self._views.index(self.view(caller))
         found = index.find(query)
         usable = tuple(hit for hit in found.hits if self._find_fault(hit.tool) is None)
-        return found._replace(hits=usable, total=found.total - len(found.hits) + len(usable)), index
+        return found._replace(hits=usable, total=found.total - len(found.hits) + len(usable)), index.kinds
 
     def look_again(self, slug: str) -> None:
         """Refresh the manifest, since the gateway does not know the tool *slug* any more."""

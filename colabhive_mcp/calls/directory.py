@@ -13,8 +13,8 @@ from colabhive_mcp.calls.arguments import INJECTED
 from colabhive_mcp.errors import ToolError
 from colabhive_mcp.manifest.client_form import to_exact_input, to_input_form, to_output_form
 from colabhive_mcp.manifest.model import Tool
+from colabhive_mcp.manifest.queries import COSTS, LATENCIES, Found, Hit, Query
 from colabhive_mcp.manifest.resources import to_uri
-from colabhive_mcp.manifest.search import COSTS, LATENCIES, Found, Hit, Query
 from colabhive_mcp.manifest.wording import to_count, to_list, to_words
 from colabhive_mcp.protocol.messages import dump_json, load_json
 

@@ -14,6 +14,7 @@ profiles       what known clients need, as one table
 adapter        a tool as an MCP tool definition, shaped for a revision
 inventory      what one client sees: the tools offered, and their encoded lists
 views          an inventory for each profile
+queries        what is asked of a search, and what comes of it
 search         tools found by words and by what they state
 resources      manifests as MCP resources
 

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from colabhive_mcp.errors import ConfigError
 from colabhive_mcp.manifest.model import Tool
+from colabhive_mcp.manifest.queries import COSTS, LATENCIES, Found, Hit, Query
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-COSTS = ("free", "low", "medium", "high")  # training_quota is not a price: no limit on the price lets it pass
-LATENCIES = ("instant", "fast", "slow", "batch", "minutes", "long")  # the last two are the labels of operations
 MAX_COUNTED = 100  # of more matches than can be ranked; that there are many is all that anybody needs to know
 MAX_TEXT = 2000  # characters of a search that are read
 MAX_WORDS = 8  # of a search that are looked for
@@ -77,37 +76,6 @@ Facet = tuple[str, str]
 
 Mask = bytes
 """What passes: a byte for each tool, 1 where it does, else 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What is looked for: words, of which any may match, and limits, all of which must hold.
-
-    *max_cost* is one of COSTS and *max_latency* one of LATENCIES, each of which rises. A tool that doesn't state what
-    a limit is about, or states a label that no order knows, does not pass it.
-    """
-
-    words: str | None = None
-    kind: str | None = None
-    tags: tuple[str, ...] = ()
-    max_cost: str | None = None
-    max_latency: str | None = None
-    without_side_effects: tuple[str, ...] = ()
-
-
-class Hit(NamedTuple):
-    """A tool that was found, and the name under which the client knows it."""
-
-    name: str
-    tool: Tool
-
-
-class Found(NamedTuple):
-    """The best hits, and how many tools match in all: *total*, or more where *at_least* is set."""
-
-    hits: tuple[Hit, ...]
-    total: int
-    at_least: bool = False
 
 
 class Index:

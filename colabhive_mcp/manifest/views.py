@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from threading import Lock
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from colabhive_mcp.manifest.filters import Rule
 from colabhive_mcp.manifest.inventory import CheckEndpoint, Form, Inventory, Own, build_inventory
 from colabhive_mcp.manifest.model import LeftOut, Manifest
 from colabhive_mcp.manifest.profiles import DEFAULT, PROFILES, Profile
-from colabhive_mcp.manifest.search import Index, build_index
 from colabhive_mcp.protocol.revisions import Revision
 from colabhive_mcp.telemetry.events import Record, ToolLeftOut, ToolRewritten, Warned
 
 MAX_TOLD = 10_000  # warnings that are remembered; a manifest that changes for ever must not fill the memory
+if TYPE_CHECKING:
+    from colabhive_mcp.manifest.search import Index
+
 _FEWEST = min((each for each in PROFILES.values() if each.max_tools), key=lambda each: each.max_tools or 0)
 
 
@@ -65,6 +68,8 @@ class Views:
 
     def index(self, inventory: Inventory) -> Index:
         """The index of what *inventory* offers, kept as long as it."""
+        from colabhive_mcp.manifest.search import build_index  # noqa: PLC0415 - few servers search
+
         with self._lock:
             index = self._indexes.get(inventory)
             if index is None:

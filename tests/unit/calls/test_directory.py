@@ -26,8 +26,8 @@ from colabhive_mcp.calls.directory import (
 from colabhive_mcp.errors import ToolError
 from colabhive_mcp.manifest.model import build_tool
 from colabhive_mcp.manifest.names import is_portable
+from colabhive_mcp.manifest.queries import Found, Hit, Query
 from colabhive_mcp.manifest.schemas import build_checker
-from colabhive_mcp.manifest.search import Found, Hit, Query
 from colabhive_mcp.protocol.messages import dump_json
 from tests.harness import spec
 

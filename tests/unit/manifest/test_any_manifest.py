@@ -27,9 +27,10 @@ from colabhive_mcp.manifest.inventory import Form, Inventory, build_inventory
 from colabhive_mcp.manifest.model import Manifest, Tool, build_manifest
 from colabhive_mcp.manifest.names import is_portable
 from colabhive_mcp.manifest.nesting import find_deep
+from colabhive_mcp.manifest.queries import Query
 from colabhive_mcp.manifest.resources import complete_slug, parse_uri, render_index, render_tool, to_uri
 from colabhive_mcp.manifest.schemas import UnusableSchema
-from colabhive_mcp.manifest.search import Query, build_index
+from colabhive_mcp.manifest.search import build_index
 from colabhive_mcp.manifest.views import Views
 from colabhive_mcp.protocol.messages import Encoded, Response, encode
 from colabhive_mcp.protocol.revisions import REVISIONS

@@ -14,13 +14,11 @@ from colabhive_mcp.errors import ConfigError
 from colabhive_mcp.manifest import search
 from colabhive_mcp.manifest.model import build_manifest
 from colabhive_mcp.manifest.names import build_names
+from colabhive_mcp.manifest.queries import COSTS, LATENCIES, Query
 from colabhive_mcp.manifest.search import (
-    COSTS,
-    LATENCIES,
     MAX_COUNTED,
     MAX_WORDS,
     Index,
-    Query,
     build_index,
     is_available,
     parse_words,

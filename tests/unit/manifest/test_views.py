@@ -11,7 +11,7 @@ from colabhive_mcp.manifest.filters import build_filters
 from colabhive_mcp.manifest.inventory import Form
 from colabhive_mcp.manifest.model import LeftOut, Manifest, build_manifest
 from colabhive_mcp.manifest.profiles import DEFAULT, PROFILES
-from colabhive_mcp.manifest.search import Query
+from colabhive_mcp.manifest.queries import Query
 from colabhive_mcp.manifest.views import MAX_TOLD, Views
 from colabhive_mcp.protocol.revisions import REVISIONS
 from colabhive_mcp.telemetry.events import Event, Record, ToolLeftOut, ToolRewritten, Warned
