@@ -390,7 +390,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StdioClie
 
 
 @settings(
-    max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
 )
 @given(document=manifests())
 def test_any_manifest_is_survived(document: Any, served: tuple[StdioClient, Upstream]) -> None:

@@ -295,7 +295,7 @@ def check(manifest: Manifest, arguments: dict[str, Any], words: str) -> None:
     assert time.thread_time() - started < SECONDS
 
 
-SETTINGS = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 ARGUMENTS = st.dictionaries(NAMES, WILD, max_size=4)
 
 
@@ -309,7 +309,7 @@ def test_any_manifest_is_in_order_or_refused(document: Any, arguments: dict[str,
         check(manifest, arguments, words)
 
 
-@settings(SETTINGS, max_examples=40)
+@settings(SETTINGS, max_examples=20)
 @given(document=manifests(), data=st.data())
 def test_any_bytes_are_a_manifest_or_none(document: Any, data: st.DataObject) -> None:
     """Bytes that were changed on their way are another manifest, or are refused in words."""

@@ -495,7 +495,7 @@ def assert_portable(schema: Any) -> None:
 GEMINI = frozenset(PROFILES["gemini-cli"].dropped)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schema=st.sampled_from([DRAFT7, DRAFT2020]).flatmap(schemas))
 def test_what_a_client_cannot_be_told_is_nowhere(schema: dict[str, Any]) -> None:
     """A keyword that a client's models refuse stands in no schema of its form, whatever it was written from."""

@@ -371,7 +371,7 @@ def passes(entry: dict[str, Any], query: Query) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(entries=MANIFESTS, query=QUERIES, limit=st.integers(0, 9))
 def test_any_search(entries: list[dict[str, Any]], query: Query, limit: int) -> None:
     """No search raises; its hits are within the limits, distinct, the deprecated last, and the same each time."""
@@ -395,7 +395,7 @@ def test_any_search(entries: list[dict[str, Any]], query: Query, limit: int) -> 
 SMALL = index(tool("echo", "AND OR NOT NEAR é 画 0"), tool("other"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(words=st.text() | st.text("\"*:^-+(){}' ANDORNOTEAR,019\x00\ud800é画", max_size=60))
 def test_any_words(words: str) -> None:
     """No text at all is an error."""
