@@ -216,7 +216,8 @@ class Offer:
             current = self._see(self._cache.refresh_for(slug or name), caller)
             slug = current.find_slug(slug or name)
         if slug is None:
-            raise ClientError(f"Unknown tool: {name[:80]}" + _say_departure(shown, name))
+            hint = f"; {directory.SEARCH} finds what there is" if current.searched else ""
+            raise ClientError(f"Unknown tool: {name[:80]}" + _say_departure(shown, name) + hint)
         if slug in current.refused:
             raise ClientError(f"Tool {name[:80]} is not offered: {current.refused[slug]}")
         return slug, current

@@ -109,6 +109,8 @@ def parse_description(arguments: Mapping[str, Any]) -> str:
 def parse_call(arguments: Mapping[str, Any]) -> Call:
     """The arguments of ``call_tool``; those of the tool may be written as JSON text. Raises ToolError."""
     others = _find_others(CALL, arguments)
+    if others and "name" not in arguments:
+        raise ToolError(f"{_say_others(CALL, others)}. Nothing was called")
     if others:
         told = to_list(map(to_words, others), joined="and")
         raise ToolError(f'The tool\'s own arguments go into "arguments", not beside it: {told}. Nothing was called')
@@ -122,13 +124,19 @@ def _find_others(tool: str, arguments: Mapping[str, Any]) -> list[str]:
 def _refuse_others(tool: str, arguments: Mapping[str, Any]) -> None:
     others = _find_others(tool, arguments)
     if others:
-        known = to_list(_ARGUMENTS[tool], joined="and")
-        raise ToolError(f"{tool} has no argument {to_list(map(to_words, others))}; it has {known}")
+        raise ToolError(_say_others(tool, others))
+
+
+def _say_others(tool: str, others: Sequence[str]) -> str:
+    known = to_list(_ARGUMENTS[tool], joined="and")
+    return f"{tool} has no argument {to_list(map(to_words, others))}; it has {known}"
 
 
 def _parse_name(arguments: Mapping[str, Any]) -> str:
     name = arguments.get("name")
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str | None):
+        raise ToolError(f'"name" must be the name of one tool, as {SEARCH} gives it, not {to_words(name)}')
+    if name is None or not name.strip():
         raise ToolError(f'"name" is missing: give the name of a tool, as {SEARCH} gives it')
     return name.strip()
 
@@ -195,7 +203,7 @@ def _say_none(query: Query, kinds: Sequence[str]) -> str:
     limits = _name_limits(query)
     parts = [
         f"No tool matches{f' {to_words(query.words)}' if query.words else ''}{' within the limits' if limits else ''}.",
-        "Try other words for the same, or fewer." if query.words else "",
+        "Try other words for the same, fewer, or those of the language that manifests are in." if query.words else "",
         f"{'Or leave' if query.words else 'Leave'} out {to_list(limits)}." if limits else "",
         f"Kinds here: {to_list(kinds, joined='and')}." if kinds and query.kind else "",
     ]

@@ -16,6 +16,7 @@ import click
 from colabhive_mcp import __version__
 from colabhive_mcp.cli.exits import EXIT_INTERRUPTED, run_guarded
 from colabhive_mcp.cli.options import GROUPS, SettingsHelp, add_flags, load, refuse_strange
+from colabhive_mcp.config import build_environ
 
 COMMANDS = {
     "tools": "colabhive_mcp.cli.tools",
@@ -103,8 +104,9 @@ def run_arguments(arguments: Sequence[str] | None = None) -> int:
 
 def _invoke(arguments: Sequence[str]) -> int:
     """click's own `main` would answer a closed pipe itself, so it is not used."""
+    plain = bool(build_environ({}).get("NO_COLOR"))  # https://no-color.org
     try:
-        with command_line.make_context("colabhive-mcp", list(arguments)) as context:
+        with command_line.make_context("colabhive-mcp", list(arguments), color=False if plain else None) as context:
             return int(command_line.invoke(context) or 0)
     except click.exceptions.Exit as leave:
         return leave.exit_code

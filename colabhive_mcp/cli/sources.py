@@ -5,6 +5,7 @@ Knows where documents are from, and only as much of their shape as it takes to f
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
@@ -53,21 +54,46 @@ def read_source(path: str) -> Source:
     name = "standard input" if path == STDIN else path
     try:
         return Source(name, json.loads(text), text)
-    except (ValueError, RecursionError) as error:
-        words = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise click.UsageError(f"{name} is no JSON: {words}.") from None
+    except RecursionError:
+        raise click.UsageError(f"{name} is nested too deep to be read: describe the outer levels only.") from None
+    except ValueError as error:
+        raise click.UsageError(f"{name} is no JSON: {_say_fault(text, error)}") from None
 
 
 def _read_text(path: str) -> str:
+    name = "standard input" if path == STDIN else path
     try:
         if path == STDIN:
-            return sys.stdin.read()
+            return _read_stdin()
         with open(path, encoding="utf-8-sig") as stream:
             return stream.read()
     except UnicodeError:
-        raise click.UsageError(f"{path} is not UTF-8 text.") from None
+        raise click.UsageError(f"{name} is not UTF-8 text: save it as UTF-8.") from None
     except OSError as error:
-        raise click.UsageError(f"{path} cannot be read: {error.strerror}.") from None
+        raise click.UsageError(f"{name} cannot be read: {error.strerror}.") from None
+
+
+def _read_stdin() -> str:
+    """All of standard input, read as a file is, whatever the locale; nothing where it is closed."""
+    if sys.stdin is None:
+        return ""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")
+    return sys.stdin.read()
+
+
+def _say_fault(text: str, fault: ValueError) -> str:
+    """What is wrong with a text that is no JSON, and how to mend it."""
+    if not text.strip():
+        return "it is empty. Write {} to be told of all that a manifest needs."
+    if not isinstance(fault, json.JSONDecodeError):
+        return f"{fault}."  # a number with too many digits
+    place = f"line {fault.lineno}, column {fault.colno}"
+    if fault.msg.startswith("Extra data"):
+        return f"after its first value there is more, at {place}. Write several manifests as one list: [{{…}}, {{…}}]."
+    if text.lstrip()[0] not in "{[":
+        return "it begins with neither { nor [. A manifest is JSON: convert YAML or TOML, and leave comments out."
+    return f"{fault.msg} at {place}. JSON takes double quotes only, and no comments or trailing commas."
 
 
 def fetch_answer(settings: Settings) -> ManifestAnswer:

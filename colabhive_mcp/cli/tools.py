@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from colabhive_mcp.cli.assembly import expecting_manifest, open_bridge, open_log
+from colabhive_mcp.cli.exits import warn
 from colabhive_mcp.cli.options import SettingsHelp, with_settings
 from colabhive_mcp.cli.results import Files, to_json, to_text
 from colabhive_mcp.cli.terminal import ProgressBar, clean, clean_lines, is_terminal, print_table
 from colabhive_mcp.errors import EXIT_OK, EXIT_TOOL_FAILED
+from colabhive_mcp.manifest.wording import to_count
 from colabhive_mcp.protocol.revisions import REVISIONS, SUPPORTED
 from colabhive_mcp.protocol.toolbox import Caller, Progress, ToolResult
 
@@ -48,9 +50,13 @@ def tools_command(settings: Settings, *, as_json: bool, why: bool) -> None:
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
         return
     print_table(HEAD, [_to_row(tool) for tool in tools])
-    if why:
+    if why and hidden:
         click.echo()
         print_table(("not offered", "reason"), list(hidden.items()))
+    elif hidden and not tools:
+        warn(f"none of {to_count(len(hidden), 'tool', 'tools')} is offered; --why says why.")
+    if inventory.searched:
+        warn("the list of a client has four tools that find, describe and call these (setting `listing`).")
 
 
 def _in_order(inventory: Inventory) -> list[Tool]:

@@ -62,7 +62,6 @@ def _replaces_itself(draft: Draft) -> bool:
 # Operations
 
 _HOLE = re.compile(r"\{([^{}:/]+)(?::path)?\}")
-_COMPOSING = frozenset({"allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if", "patternProperties"})
 
 
 def _find_stray_arguments(draft: Draft) -> Iterator[Hit]:
@@ -71,7 +70,7 @@ def _find_stray_arguments(draft: Draft) -> Iterator[Hit]:
     Not where inputSchema is composed of parts, which may have the inputs that its root has not.
     """
     endpoint = to_object(draft.fields.get("endpoint"))
-    if not draft.parts or not _COMPOSING.isdisjoint(draft.parts[0].schema):
+    if not draft.parts or not reception.COMPOSING.isdisjoint(draft.parts[0].schema):
         return
     holes = dict.fromkeys(_HOLE.findall(to_text(endpoint.get("path"))))
     places = {name: to_object(each) for name, each in to_object(endpoint.get("args")).items()}
@@ -258,6 +257,13 @@ AUTHORING: tuple[Habit, ...] = (
         Rule("composed-root", WARNING, "inputSchema's root has no allOf, anyOf or oneOf."), reception.find_composed_root
     ),
     Habit(Rule("untyped-root", NOTE, "inputSchema's root has a type and properties."), reception.find_untyped_root),
+    Habit(
+        Rule("unknown-keyword", WARNING, "Every word in inputSchema that is meant as a keyword is one."),
+        reception.find_misspelt,
+    ),
+    Habit(
+        Rule("undeclared-required", WARNING, "Every input that is required is a property."), reception.find_undeclared
+    ),
     Habit(Rule("old-dialect", NOTE, "inputSchema is written in JSON Schema 2020-12."), reception.find_old_dialect),
     Habit(
         Rule("type-list", NOTE, "A value has one type."),

@@ -13,9 +13,9 @@ from typing import Any
 
 from colabhive_mcp.manifest.authoring import AUTHORING, lint
 from colabhive_mcp.manifest.client_form import to_exact_input
-from colabhive_mcp.manifest.dialects import UnusableSchema
+from colabhive_mcp.manifest.dialects import TYPES, UnusableSchema
 from colabhive_mcp.manifest.document import find_faults
-from colabhive_mcp.manifest.drafts import to_steps
+from colabhive_mcp.manifest.drafts import Steps, to_steps
 from colabhive_mcp.manifest.fields import check_envelope, check_fields, find_unknown
 from colabhive_mcp.manifest.findings import ERROR, LIMIT, Finding, Rule, build_finding, to_pointer
 from colabhive_mcp.manifest.inventory import say_left_out
@@ -24,7 +24,7 @@ from colabhive_mcp.manifest.nesting import MAX_LEVELS, find_deep, find_unwritabl
 from colabhive_mcp.manifest.reception import find_unresolved, is_unresolved
 from colabhive_mcp.manifest.rules import CHECKS
 from colabhive_mcp.manifest.schemas import Checker, build_checker
-from colabhive_mcp.manifest.wording import list_steps, to_count, to_path, to_quoted, to_trail, to_words
+from colabhive_mcp.manifest.wording import list_steps, to_count, to_list, to_path, to_quoted, to_trail, to_words
 from colabhive_mcp.protocol.messages import dump_json
 
 __all__ = [
@@ -96,10 +96,11 @@ def find_repeats(manifests: Iterable[tuple[str, Any]]) -> Mapping[str, Finding]:
 
 def say_invalid(findings: Sequence[Finding]) -> list[Finding]:
     """What an author who asks for the authoring rules is told of the errors that `validate` found, in one finding."""
-    errors = [each for each in findings if each.severity == ERROR and each.code not in _LINTED]
-    if not errors:
+    errors = [each for each in findings if each.severity == ERROR]
+    first = next((each for each in errors if each.code not in _LINTED), None)
+    if first is None:
         return []
-    count, first = to_count(len(errors), "error", "errors"), errors[0]
+    count = to_count(len(errors), "error", "errors")
     words = f"`manifest validate` finds {count}; the first: {first.message}"
     mend = "Mend what `manifest validate` says first: the authoring rules are judged only as far as the fields go."
     return [build_finding(CHECKS["not-valid"], first.pointer, words, mend)]
@@ -153,7 +154,7 @@ def _check_schemas(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             yield build_finding(RULES["unresolved-ref"], to_pointer(hit.steps), hit.message, hit.mend, breaks=breaks)
         others = [each for each in faults if not is_unresolved(each)] if faults else _find_refusal(field, schema)
         for fault in others[:LIMIT]:
-            pointer = to_pointer((field, *to_steps(schema, fault.place)))
+            pointer = to_pointer((field, *_find_place(schema, fault)))
             yield build_finding(CHECKS["unusable-schema"], pointer, f"{field}: {fault}", _mend(fault), breaks=breaks)
 
 
@@ -167,18 +168,41 @@ def _find_refusal(field: str, schema: Any) -> list[UnusableSchema]:
     return []
 
 
+def _find_place(schema: Any, fault: UnusableSchema) -> Steps:
+    """Where *fault* is; in an object of schemas, the first member that is none."""
+    steps = to_steps(schema, fault.place)
+    if "is no object of schemas" not in str(fault):
+        return steps
+    for step in steps:
+        schema = schema[step]
+    odd = schema.items() if isinstance(schema, dict) else ()
+    return (*steps, *islice((name for name, each in odd if not isinstance(each, dict | bool)), 1))
+
+
 _MENDS = (  # words of the reason, and what to do then
     ("dialect", 'Leave $schema out, or write "$schema": "https://json-schema.org/draft/2020-12/schema".'),
     ("lead back to themselves", "Break the circle: let one of the schemas say something before it refers on."),
     ("nested deeper", "Describe the outer levels only, and leave the rest to the description."),
     ("subschemas", "Describe less of it, and leave the rest to the description."),
     ("arguments", 'Give the root "type": "object" and name each argument under properties.'),
-    ("", "Write this keyword as JSON Schema 2020-12 has it."),
 )
+_KEYWORD_MENDS: Mapping[Any, str] = {  # None where the whole is no schema
+    None: 'Write an object, not a text: {"type": "object", "properties": {…}}.',
+    "additionalProperties": "Write false, true, or the schema of what else there may be.",
+    "type": f"Write one of {to_list(sorted(TYPES))}, or a list of these.",
+    "required": 'Write a list of names beside properties, not within one of them: "required": ["name"].',
+    "properties": 'Name each one: {"name": {"type": "string"}}; what follows a name is an object, or true or false.',
+    "items": "Write one schema, which holds for all items; for one each, prefixItems has a list of schemas.",
+    "enum": 'Write the values as a list: ["a", "b"].',
+    "exclusiveMinimum": "Write it as 2020-12 has it: the bound itself, a number, in place of minimum.",
+    "exclusiveMaximum": "Write it as 2020-12 has it: the bound itself, a number, in place of maximum.",
+}
 
 
 def _mend(fault: UnusableSchema) -> str:
-    return next(mend for words, mend in _MENDS if words in str(fault))
+    keyword = fault.place[1] if fault.place is not None else None
+    by_words = next((mend for words, mend in _MENDS if words in str(fault)), None)
+    return by_words or _KEYWORD_MENDS.get(keyword, "Write this keyword as JSON Schema 2020-12 has it.")
 
 
 def _check_examples(manifest: Mapping[str, Any]) -> Iterator[Finding]:

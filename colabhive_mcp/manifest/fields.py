@@ -18,6 +18,7 @@ from colabhive_mcp.manifest.rules import CHECKS
 from colabhive_mcp.manifest.schemas import Checker, Complaint, build_checker
 from colabhive_mcp.manifest.wording import to_quoted, to_words
 
+PAGES = "pages"  # what only a file made by `manifest pin` has beside the fields of a discovery response
 _CODES = {
     "required": "missing-field",
     "type": "wrong-type",
@@ -48,6 +49,8 @@ def check_envelope(document: Any) -> list[Finding]:
     """What is wrong with a discovery response beside its tools, which `validate` checks one by one."""
     if isinstance(document, dict) and isinstance(document.get("tools"), list):
         document = {**document, "tools": []}
+    if isinstance(document, dict):
+        document = {name: each for name, each in document.items() if name != PAGES}
     schema = load_canonical()["$defs"]["DiscoveryResponse"]
     found = [
         each for complaint in _load_envelope().complaints(document, limit=LIMIT) for each in _tell(complaint, schema)

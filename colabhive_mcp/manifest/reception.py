@@ -5,12 +5,14 @@ What the server shows in another form instead is a note or a warning; the words 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from colabhive_mcp.manifest.dialects import DEFAULT, REFERENCES, UnusableSchema
 from colabhive_mcp.manifest.document import find_faults
-from colabhive_mcp.manifest.drafts import Draft, Find, Hit, to_steps
+from colabhive_mcp.manifest.drafts import Draft, Find, Hit, Part, to_steps
 from colabhive_mcp.manifest.model import MAX_SLUG
 from colabhive_mcp.manifest.names import build_names, is_portable
 from colabhive_mcp.manifest.patterns import Untranslatable, build_pattern
@@ -123,6 +125,61 @@ def judge_enum(schema: Mapping[str, Any]) -> Judged:
     if len(values) <= MAX_ENUM:
         return None
     return "enum", f"the enum has {len(values):,} values; some models refuse more than {MAX_ENUM}"
+
+
+def find_undeclared(draft: Draft) -> Iterator[Hit]:
+    """Names that an object requires and has no property for; not where another part of it may have one."""
+    for part in draft.parts:
+        known = part.schema.get("properties")
+        if known is None or not COMPOSING.isdisjoint(part.schema) or not _BRANCHES.isdisjoint(part.steps):
+            continue
+        for place, name in enumerate(part.schema.get("required", ())):
+            if name not in known:
+                words = f"{to_quoted(name)} is required and is no property, which some models refuse"
+                yield Hit((*part.steps, "required", place), words, "Add it under properties, or remove it here.")
+
+
+COMPOSING = frozenset({"allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if", "patternProperties"})
+_BRANCHES = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
+
+
+def find_misspelt(draft: Draft) -> Iterator[Hit]:
+    """Words in place of keywords that nothing obeys: those close to a keyword, and what looks like an input."""
+    for part, word in islice(_find_strange(draft), MAX_STRANGE):
+        mend = _mend_word(word, part.schema[word])
+        if mend is not None:
+            yield Hit((*part.steps, word), f"{to_quoted(word)} is no keyword of JSON Schema, and is ignored", mend)
+
+
+def _find_strange(draft: Draft) -> Iterator[tuple[Part, str]]:
+    """The words in place of keywords that the schema's dialect does not have."""
+    if draft.document is None:
+        return
+    known = draft.document.dialect.shapes.keys() | draft.document.dialect.inert
+    for part in draft.parts:
+        yield from ((part, word) for word in part.schema if word not in known and not word.startswith("x-"))
+
+
+def _mend_word(word: str, value: Any) -> str | None:
+    """What to do about a word that is no keyword; None where it may well be meant for others."""
+    if word in _FOREIGN:
+        return _FOREIGN[word]
+    near = difflib.get_close_matches(word[:MAX_WORD], _LIKELY, n=1, cutoff=0.8)
+    if near:
+        return f"Rename it, if {near[0]} is meant."
+    is_input = isinstance(value, dict) and not {"type", "$ref"}.isdisjoint(value)
+    return "Put it under properties, if it is an input; under $defs, if it is referred to." if is_input else None
+
+
+MAX_STRANGE = 500  # words that are looked at, about 0.1 ms each
+_LIKELY = sorted(each for each in DEFAULT.shapes if len(each) > 3)  # a shorter one is close to too much
+MAX_WORD = 40  # as many characters of a word as are compared with keywords
+_FOREIGN = {
+    "nullable": "Leave the input out of required, and say in its description what it is when left out.",
+    "min": "Write minimum, minLength or minItems.",
+    "max": "Write maximum, maxLength or maxItems.",
+    "optional": "Leave the input out of required, the list beside properties.",
+}
 
 
 def find_patterns(accepts: Callable[[str], bool], words: str, mend: str) -> Find:

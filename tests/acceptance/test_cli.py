@@ -96,6 +96,16 @@ def test_tools_why(run: Run, gateway: GatewayProcess) -> None:
     assert "deny_tools" in table
 
 
+def test_tools_that_no_client_lists(run: Run, gateway: GatewayProcess) -> None:
+    """A table without any tool says where to look, and one that clients search says so; only what is there is shown."""
+    ran = run("tools", "--deny-tools", "*", gateway=gateway)
+    assert (ran.returncode, len(ran.stdout.splitlines())) == (0, 1)
+    assert "--why says why" in ran.stderr
+    ran = run("tools", "--listing", "search", "--why", gateway=gateway)
+    assert "not offered" not in ran.stdout
+    assert "four tools that find, describe and call" in ran.stderr
+
+
 def test_tools_names_unusable_entries(run: Run, own_gateway: GatewayProcess) -> None:
     """A tool that cannot be offered is named with the reason; words of others cannot forge a line or move a cursor."""
     own_gateway.register(

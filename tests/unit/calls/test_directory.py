@@ -31,6 +31,7 @@ from colabhive_mcp.manifest.schemas import build_checker
 from colabhive_mcp.protocol.messages import dump_json
 from tests.harness import spec
 
+OTHER_WORDS = "Try other words for the same, fewer, or those of the language that manifests are in."
 PARSERS = {SEARCH: parse_search, DESCRIBE: parse_description, CALL: parse_call}
 
 
@@ -146,7 +147,12 @@ def test_call_arguments(arguments: dict[str, Any], expected: Call) -> None:
     [
         ({}, '"name" is missing'),
         ({"name": ""}, '"name" is missing'),
-        ({"name": 5, "arguments": {}}, '"name" is missing'),
+        ({"name": 5, "arguments": {}}, '"name" must be the name of one tool'),
+        ({"name": ["echo", "hash"]}, '"name" must be the name of one tool'),
+        (
+            {"tool_name": "echo", "args": {}},
+            'call_tool has no argument "tool_name" or "args"; it has name and arguments. Nothing was',
+        ),
         ({"name": "echo", "arguments": "text"}, '"arguments" must be an object'),
         ({"name": "echo", "arguments": "[1]"}, '"arguments" must be an object'),
         ({"name": "echo", "arguments": '"{}"'}, '"arguments" must be an object'),
@@ -255,11 +261,11 @@ def test_long_descriptions(length: int) -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        (Query("x y"), 'No tool matches "x y". Try other words for the same, or fewer.'),
+        (Query("x y"), f'No tool matches "x y". {OTHER_WORDS}'),
         (
             Query("x", kind="model", max_cost="low"),
-            'No tool matches "x" within the limits. Try other words for the same, or fewer. Or leave out kind or '
-            "max_cost. Kinds here: llm and tool.",
+            f'No tool matches "x" within the limits. {OTHER_WORDS} Or leave out kind or max_cost. '
+            "Kinds here: llm and tool.",
         ),
         (
             Query(tags=("a",), max_latency="fast", without_side_effects=("cost",)),

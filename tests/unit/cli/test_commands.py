@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from colabhive_mcp import __version__
 from colabhive_mcp.cli.commands import COMMANDS, command_line, load_command
 from colabhive_mcp.cli.options import GROUPS, SettingOption
-from colabhive_mcp.config import SETTINGS
+from colabhive_mcp.config import SETTINGS, build_environ
 from tests.unit.cli.conftest import Run
 
 
@@ -83,6 +86,21 @@ def test_wrong_usage(run: Run, line: list[str]) -> None:
     ran = run(*line)
     assert (ran.code, ran.out) == (2, "")
     assert "Error: " in ran.err
+
+
+@pytest.mark.parametrize(("value", "styled"), [("", True), ("1", False)])
+def test_no_color(tmp_path: Path, value: str, styled: bool) -> None:
+    """A terminal gets no colours where NO_COLOR is set and not empty."""
+    (tmp_path / "a.json").write_text("5")
+    terminal, child = pty.openpty()
+    line = [sys.executable, "-m", "colabhive_mcp", "manifest", "validate", str(tmp_path / "a.json")]
+    with open(terminal, "rb", buffering=0) as shown:
+        environ = build_environ({"NO_COLOR": value})
+        subprocess.run(line, stdin=subprocess.DEVNULL, stdout=child, env=environ, timeout=30, check=False)
+        out = shown.read(4096)
+        os.close(child)
+    assert b"not-an-object" in out
+    assert (b"\x1b[" in out) is styled
 
 
 @pytest.mark.parametrize("line", [["tools"], ["call", "x"], ["config", "--check"], []], ids=" ".join)

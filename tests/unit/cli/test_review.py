@@ -159,12 +159,44 @@ def test_wrong_usage(run: Run, command: str, line: list[str]) -> None:
     assert run("manifest", command, *line).code == 2
 
 
-def test_what_is_no_json(run: Run, tmp_path: Path) -> None:
-    """A file that is no JSON is wrong usage, told in a sentence."""
-    (tmp_path / "x.json").write_text('{"a": ')
-    ran = run("manifest", "validate", str(tmp_path / "x.json"))
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'{"a": ', "is no JSON: Expecting value at line 1, column 7. JSON takes double quotes only"),
+        (b'{"a": 1,}', "no comments or trailing commas"),
+        (b"name: a\nkind: tool\n", "convert YAML or TOML"),
+        (b"// A tool.\n{}", "leave comments out"),
+        (b" \n", "it is empty. Write {}"),
+        (b"{}\n{}", "there is more, at line 2, column 1. Write several manifests as one list"),
+        (b"9" * 5000, "is no JSON: "),
+        ("{}".encode("utf-16"), "is not UTF-8 text: save it as UTF-8."),
+        (b"[" * 100_000, "is nested too deep to be read"),
+    ],
+    ids=["cut", "comma", "yaml", "comment", "empty", "two", "number", "utf-16", "deep"],
+)
+@pytest.mark.parametrize("piped", [False, True], ids=["file", "stdin"])
+def test_what_is_no_json(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, words: str, piped: bool
+) -> None:
+    """What is no JSON is wrong usage, from a file or from standard input, and it is said how to mend it."""
+    (tmp_path / "x.json").write_bytes(text)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), encoding="latin-1"))
+    ran = run("manifest", "validate", "-" if piped else str(tmp_path / "x.json"))
     assert ran.code == 2
-    assert "is no JSON" in ran.err
+    assert words in ran.err
+
+
+def test_a_byte_order_mark_is_no_fault(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input is UTF-8 in any locale, with or without the mark that Windows editors write."""
+    text = json.dumps(change(GOOD, "/displayName", "Zähler"), ensure_ascii=False).encode("utf-8-sig")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), encoding="ascii"))
+    assert run("manifest", "validate", "-").code == 0
+
+
+def test_closed_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no standard input it is empty."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "standard input is no JSON: it is empty" in run("manifest", "validate", "-").err
 
 
 # Over a gateway

@@ -97,6 +97,12 @@ CASES: list[tuple[str, Any, str, Any, str]] = [
     ),
     ("untyped-root", GOOD, "/inputSchema/type", ABSENT, "/inputSchema"),
     ("untyped-root", GOOD, "/inputSchema", {"type": "object"}, "/inputSchema"),
+    *(
+        ("unknown-keyword", GOOD, f"{INPUT}/{word}", value, f"{INPUT}/{word}")
+        for word, value in (("maxlength", 5), ("nullable", True), ("max", 5), ("speed", {"type": "string"}))
+    ),
+    ("unknown-keyword", GOOD, "/inputSchema/requried", ["text"], "/inputSchema/requried"),
+    ("undeclared-required", GOOD, "/inputSchema/required", ["text", "texts"], "/inputSchema/required/1"),
     ("old-dialect", GOOD, "/inputSchema/$schema", DRAFT7, "/inputSchema/$schema"),
     ("type-list", GOOD, f"{INPUT}/type", ["string", "null"], f"{INPUT}/type"),
     ("untyped-items", GOOD, f"{INPUT}/type", "array", INPUT),
@@ -182,6 +188,33 @@ def test_what_is_described_elsewhere(schema: Any) -> None:
     """An input needs no words where what it refers to has them, where it is a constant, or where it is none."""
     manifest = change(change(GOOD, INPUT, schema), "/inputSchema/$defs", {"Own": {"description": "Mine."}})
     assert find("undescribed-input", lint(manifest)) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("x-order", {"type": "a"}), ("note", "For people."), ("$recursiveRef", "#"), ("unit", {"a": 1})]
+)
+def test_words_for_others(word: str, value: Any) -> None:
+    """A word that is no keyword is left alone where it may be meant for others."""
+    assert find("unknown-keyword", lint(change(GOOD, f"{INPUT}/{word}", value))) == []
+
+
+def test_a_misspelt_keyword_names_the_one_that_is_meant() -> None:
+    """The author of a misspelt keyword need look nothing up."""
+    [finding] = find("unknown-keyword", lint(change(GOOD, f"{INPUT}/max_length", 5)))
+    assert finding.mend == "Rename it, if maxLength is meant."
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {}, "required": ["a"], "anyOf": [{"properties": {"a": {}}}]},
+        {"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}, "required": ["a", "b"]}]},
+        {"required": ["a"]},
+    ],
+)
+def test_what_another_part_may_declare_is_not_missing(schema: Any) -> None:
+    """A required name is nobody's fault where another part of the schema may have the property."""
+    assert find("undeclared-required", lint(change(GOOD, "/inputSchema", schema))) == []
 
 
 def test_inputs_that_come_from_parts() -> None:

@@ -25,6 +25,7 @@ from colabhive_mcp.manifest.contract import (
 from colabhive_mcp.manifest.findings import LIMIT, to_pointer
 from colabhive_mcp.manifest.inventory import Form, build_inventory
 from colabhive_mcp.manifest.model import build_manifest
+from colabhive_mcp.manifest.pins import build_pin
 from colabhive_mcp.protocol.revisions import REVISIONS
 
 from .generated import VALUES, schemas
@@ -207,6 +208,28 @@ def test_every_fault_of_a_schema_is_told_at_once() -> None:
     assert pointers == {f"/inputSchema/properties/{step}" for step in ("a/type", "b/$ref", "c/minimum")}
 
 
+@pytest.mark.parametrize(
+    ("schema", "pointer", "words"),
+    [
+        ({"properties": {"a": {"type": "str"}}}, "/properties/a/type", "Write one of array, boolean"),
+        ({"properties": {"a": {"required": True}}}, "/properties/a/required", "list of names beside properties"),
+        ({"properties": {"a": {}, "b/c": "string"}}, "/properties/b~1c", "what follows a name is an object"),
+        ({"properties": [{"name": "a"}]}, "/properties", "Name each one"),
+        ({"properties": {"a": {"enum": "a|b"}}}, "/properties/a/enum", "as a list"),
+        ({"properties": {"a": {"items": [{}]}}}, "/properties/a/items", "prefixItems"),
+        ({"properties": {"a": {"exclusiveMinimum": True}}}, "/properties/a/exclusiveMinimum", "the bound itself"),
+        ({"properties": {"a": {"minLength": "1"}}}, "/properties/a/minLength", "as JSON Schema 2020-12 has it"),
+        ({"additionalProperties": "no"}, "/additionalProperties", "Write false, true"),
+        ('{"type": "object"}', "", "Write an object, not a text"),
+    ],
+)
+def test_slips_in_a_schema(schema: Any, pointer: str, words: str) -> None:
+    """A slip is told at its place, with words that an author can mend it by without the specification."""
+    [finding] = find("unusable-schema", validate(change(SEED, "/inputSchema", schema)))
+    assert finding.pointer == f"/inputSchema{pointer}"
+    assert words in finding.mend
+
+
 def test_a_fault_behind_a_reference_is_told_where_it_can_be_seen() -> None:
     """A pointer leads to a place that there is, also where the way to the fault goes over a reference."""
     schema = {"properties": {"a": {"$ref": "#/x-library/b"}}, "x-library": {"b": {"type": "int"}}}
@@ -266,12 +289,24 @@ def test_discovery_response(place: str, value: Any, code: str, pointer: str) -> 
     assert (finding.code, finding.pointer) == (code, pointer)
 
 
+def test_a_pin_of_several_pages_is_a_response() -> None:
+    """What `manifest pin` writes has no finding of its own."""
+    pin = json.loads(build_pin({**ENVELOPE, "tools": []}, etag=ENVELOPE["etag"], pages=3))
+    assert pin["pages"] == 3
+    assert check_envelope(pin) == []
+
+
 def test_lint_says_where_validation_comes_first() -> None:
     """Errors are counted in one finding, which is there only where there are any."""
     assert say_invalid(validate(change(SEED, "/extra", 1))) == []
     [finding] = say_invalid(validate({}))
     assert finding.code == "not-valid"
     assert "11 errors" in finding.message
+    unresolved = change(SEED, "/inputSchema/properties/messages", {"$ref": "#/nowhere"})
+    assert say_invalid(validate(unresolved)) == []
+    [finding] = say_invalid(validate(change(unresolved, "/kind", "LLM")))
+    assert "2 errors" in finding.message
+    assert finding.pointer == "/kind"
 
 
 # Endpoints
