@@ -33,7 +33,7 @@ from colabhive_mcp.protocol.toolbox import Caller, Changed, KeepAlive
 from colabhive_mcp.telemetry.events import Record
 
 KEEP_ALIVE_EVERY = 15.0
-PEEK_SECONDS = 2.0  # for a look at how far a pin is behind, which no list should have to wait for
+PEEK_SECONDS = 2.0  # for a look at how far a pin is behind: a first list may have to wait for it
 _NEVER = Event()
 
 

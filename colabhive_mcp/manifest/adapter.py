@@ -24,7 +24,7 @@ from colabhive_mcp.protocol.messages import dump_json
 from colabhive_mcp.protocol.revisions import Revision
 
 META_KEY = "com.colabhive/manifest"
-KEPT_SCHEMA = 64 * 1024  # characters; 512 larger ones would be much to keep
+KEPT_SCHEMA = 16 * 1024  # characters; read, each takes some ten times as much memory, and 512 are kept
 MAX_EXAMPLES_BYTES = 1024  # together; larger ones cost every client context on every list
 
 _ANNOTATIONS = {
@@ -206,16 +206,17 @@ def _annotate(manifest: Mapping[str, Any], revision: Revision) -> str | None:
         return None
     stated = manifest.get("annotations")
     known = stated if isinstance(stated, dict) else {}
-    hints = [(hint, known[name]) for name, hint in _ANNOTATIONS.items() if type(known.get(name)) is bool]
+    hints = tuple((hint, known[name]) for name, hint in _ANNOTATIONS.items() if type(known.get(name)) is bool)
     title = manifest.get("displayName")
-    titled = [("title", title)] if isinstance(title, str) and not revision.titles else []
-    return _write((*titled, *hints))
+    if isinstance(title, str) and not revision.titles:
+        return to_text({"title": title, **dict(hints)})
+    return _write_hints(hints) if hints else None
 
 
-@lru_cache(maxsize=256)
-def _write(members: tuple[tuple[str, Any], ...]) -> str | None:
-    """An object with *members* as JSON, None without any; kept, since most tools have one of few sets of hints."""
-    return to_text(dict(members)) if members else None
+@lru_cache(maxsize=81)  # as many as there are: each of four hints is true, false or missing
+def _write_hints(hints: tuple[tuple[str, bool], ...]) -> str:
+    """An object with *hints* as JSON; kept, since there are few sets of them."""
+    return to_text(dict(hints))
 
 
 def _describe(tool: Tool, manifest: Mapping[str, Any], notes: tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ from colabhive_mcp.manifest.compatibility import (
     compare_outputs,
     is_equal,
     sort_changes,
+    to_key,
 )
 from colabhive_mcp.manifest.findings import to_pointer
 from colabhive_mcp.manifest.semver import Step, parse_version, to_step
@@ -264,15 +265,23 @@ def _compare_endpoint(name: str, old: Any, new: Any) -> Iterator[Change]:
 
 def _compare_examples(name: str, old: Any, new: Any) -> Iterator[Change]:
     before, after = (value if isinstance(value, list) else [] for value in (old, new))
-    looked_at = before[:_EXAMPLES]
-    added = any(not any(is_equal(each, other) for other in looked_at) for each in after[:_EXAMPLES])
-    if added and len(after) > len(before):
+    if len(after) > len(before) and _has_other(before[:_EXAMPLES], after[:_EXAMPLES]):
         yield Change(to_pointer([name]), "an example was added", ADDITIVE)
     else:
         yield from _compare_text(name, old, new)
 
 
 _EXAMPLES = 100  # that are looked at
+
+
+def _has_other(before: list[Any], after: list[Any]) -> bool:
+    """Whether *after* has a value that *before* has not; where one is too deep to compare, it has."""
+    try:
+        known = set(map(to_key, before))
+        return any(to_key(each) not in known for each in after)
+    except RecursionError:
+        return True
+
 
 _FIELDS: Mapping[str, Callable[[str, Any, Any], Iterator[Change]]] = {
     "kind": _compare_kind,

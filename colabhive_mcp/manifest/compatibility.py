@@ -67,7 +67,7 @@ def sort_changes(changes: Iterable[Change]) -> list[Change]:
 def is_equal(one: Any, other: Any) -> bool:
     """Whether two JSON values are equal: the order of members does not count, and true is not 1."""
     try:
-        return _to_key(one) == _to_key(other)
+        return to_key(one) == to_key(other)
     except RecursionError:
         return False
 
@@ -162,7 +162,7 @@ def _compare_words(documents: Iterable[Document]) -> Iterator[Change]:
 def _compare_word(before: Json, after: Json, place: tuple[str | int, ...], keyword: str) -> Iterator[Change]:
     if keyword not in before or keyword not in after:
         words = "was added" if keyword in after else "was removed"
-    elif _to_key(before[keyword]) != _to_key(after[keyword]):
+    elif to_key(before[keyword]) != to_key(after[keyword]):
         words = "was changed"
     else:
         return
@@ -180,12 +180,15 @@ def _find_parts(schema: Json) -> dict[tuple[str | int, ...], Any]:
     return found
 
 
-def _to_key(value: Any) -> Hashable:
-    """A key that is equal for equal JSON values, whatever the order of their members."""
+def to_key(value: Any) -> Hashable:
+    """A key that is equal for equal JSON values, whatever the order of their members.
+
+    Raises RecursionError for what is nested very deep.
+    """
     if type(value) is dict:
-        return ("object", frozenset((name, _to_key(each)) for name, each in value.items()))
+        return ("object", frozenset((name, to_key(each)) for name, each in value.items()))
     if type(value) is list:
-        return ("array", *map(_to_key, value))
+        return ("array", *map(to_key, value))
     return (type(value) is bool, value)
 
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -52,7 +53,7 @@ class Form:
     most: int = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Encoded:
     """One revision's list: each tool as JSON, those that no client can be shown, and what was told in words."""
 
@@ -60,8 +61,9 @@ class Encoded:
     left_out: tuple[LeftOut, ...] = ()
     rewritten: tuple[LeftOut, ...] = ()
 
+    @cached_property
     def digest(self) -> str:
-        """The same for the same list alone."""
+        """The same for the same list alone; made once, since every page asks for it."""
         state = hashlib.sha256()
         for tool in self.tools:
             state.update(tool)
@@ -224,13 +226,13 @@ def _try_definition(tool: Tool, name: str, shape: Shape) -> Definition | str:
 
 def _to_cursor(start: int, encoded: Encoded) -> str:
     """An opaque place in exactly this list: a cursor of another list is no cursor here."""
-    return base64.urlsafe_b64encode(f"{encoded.digest()}:{start}".encode()).decode()
+    return base64.urlsafe_b64encode(f"{encoded.digest}:{start}".encode()).decode()
 
 
 def _parse_cursor(cursor: str, encoded: Encoded, size: int) -> int:
     with contextlib.suppress(ValueError):
         digest, _, start = base64.urlsafe_b64decode(cursor).decode().partition(":")
-        if start in map(str, range(size, len(encoded.tools), size)) and digest == encoded.digest():
+        if start in map(str, range(size, len(encoded.tools), size)) and digest == encoded.digest:
             return int(start)
     raise ClientError("The cursor is not one of this list: the tools may have changed; list again from the beginning")
 

@@ -131,9 +131,8 @@ class Pin:
     def _tell(self, lag: Lag, frozen: Manifest) -> None:
         if lag != self._told:
             self._told = lag
-            event = ManifestPinned(self._name, frozen.etag, len(frozen.tools), error=lag.error)
-            known = event._replace(added=lag.added, removed=lag.removed, changed=lag.changed)
-            self._record(event if lag.error is not None else known)
+            counts = {"error": lag.error} if lag.error is not None else lag.counts()
+            self._record(ManifestPinned(self._name, frozen.etag, len(frozen.tools), **counts))
 
 
 def _freeze(served: Fetched) -> Manifest:

@@ -57,14 +57,27 @@ def _substitute(schema: dict[str, Any], definitions: dict[str, Any], depth: int)
     if type(reference) is str and _BESIDE.issuperset(schema):
         name = _LOCAL.fullmatch(reference)
         target = definitions.pop(name[1], None) if name else None
-        if type(target) is dict:
+        if type(target) is dict and _has_plain_words(target):
             return {**target, **{keyword: value for keyword, value in schema.items() if keyword != "$ref"}}
     if depth == 0:
         return schema
-    return {
-        keyword: _substitute(value, definitions, depth - 1) if type(value) is dict else value
-        for keyword, value in schema.items()
-    }
+    return {keyword: _substitute_part(keyword, value, definitions, depth - 1) for keyword, value in schema.items()}
+
+
+def _has_plain_words(schema: dict[str, Any]) -> bool:
+    """Whether its title and description, which words beside a reference would take the place of, are in order."""
+    return all(type(schema.get(keyword, "")) is str for keyword in ("title", "description"))
+
+
+def _substitute_part(keyword: str, value: Any, definitions: dict[str, Any], depth: int) -> Any:
+    """*value* of *keyword* likewise. Properties are schemas by name, and no schema that could refer to another."""
+    if type(value) is not dict:
+        return value
+    if keyword == "properties":
+        return {
+            name: _substitute(each, definitions, depth) if type(each) is dict else each for name, each in value.items()
+        }
+    return _substitute(value, definitions, depth) if keyword == "items" else value
 
 
 def _is_plain(schema: Any, dropped: Collection[str], depth: int) -> bool:

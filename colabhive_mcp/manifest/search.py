@@ -158,15 +158,6 @@ def build_index(tools: Iterable[Tool], names: Mapping[str, str]) -> Index:
     return Index(Hit(names[tool.slug], tool) for tool in tools)
 
 
-def is_available() -> bool:
-    """Whether this Python's SQLite has what a search needs."""
-    try:
-        _connect().close()
-    except ConfigError:
-        return False
-    return True
-
-
 def parse_words(text: str | None) -> tuple[str, ...]:
     """The distinct words of *text* that are looked for, at most MAX_WORDS; each is only letters and digits.
 

@@ -18,9 +18,10 @@ from colabhive_mcp.manifest.profiles import DEFAULT, PROFILES, Profile
 from colabhive_mcp.protocol.revisions import Revision
 from colabhive_mcp.telemetry.events import Record, ToolLeftOut, ToolRewritten, Warned
 
-MAX_TOLD = 10_000  # warnings that are remembered; a manifest that changes for ever must not fill the memory
 if TYPE_CHECKING:
     from colabhive_mcp.manifest.search import Index
+
+MAX_TOLD = 10_000  # warnings that are remembered; a manifest that changes for ever must not fill the memory
 
 _FEWEST = min((each for each in PROFILES.values() if each.max_tools), key=lambda each: each.max_tools or 0)
 

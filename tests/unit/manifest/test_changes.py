@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ def compare(old: Any, new: Any) -> list[tuple[str, str]]:
         ("/annotations/openWorld", ABSENT, "/annotations/openWorld", B),
         ("/examples", [*GOOD["examples"], {"name": "One more"}], "/examples", A),
         ("/examples", GOOD["examples"][:1], "/examples", T),
+        ("/examples", [*GOOD["examples"][::-1], GOOD["examples"][0]], "/examples", T),
         ("/inputSchema/required", ["text", "options"], "/inputSchema/required", B),
         ("/inputSchema/properties/text/description", "Other", "/inputSchema/properties/text/description", T),
         ("/inputSchema", ABSENT, "/inputSchema", U),
@@ -119,6 +121,15 @@ def test_verdicts(changed: tuple[str, Any], old: Any, new: Any, verdict: str, re
     before, after = change(GOOD, "/version", old), change(change(GOOD, *changed), "/version", new)
     judgement = compare_tools("x", before, after).judgement
     assert (judgement.verdict, judgement.reason) == (verdict, reason)
+
+
+def test_many_large_examples_are_compared_in_no_time() -> None:
+    """Each example is read once, and not once for each other one."""
+    old = [{"input": {"rows": [[place, row] for row in range(2_000)]}} for place in range(100)]
+    started = thread_time()
+    changes = compare({"examples": old}, {"examples": [*old[::-1], {"input": {}}]})
+    assert thread_time() - started < 5
+    assert changes == [("/examples", T)]
 
 
 def test_manifests() -> None:

@@ -101,6 +101,17 @@ def test_cursors_of_the_same_list() -> None:
     assert read(take(tool("b"), tool("a"), page_size=1), cursor)[0] == ["b"]
 
 
+def test_pages_do_not_read_the_whole_list_again() -> None:
+    """What cursors know a list by is made once, not with each page of it."""
+    inventory = take(*(tool(f"t{n}") for n in range(5)), page_size=1)
+    encoded = inventory.encode(LATEST)
+    before = encoded.digest
+    cursor = inventory.read_page(LATEST, None)[1]
+    inventory.read_page(LATEST, cursor)
+    assert inventory.encode(LATEST) is encoded
+    assert encoded.digest is before
+
+
 # Names
 
 
@@ -353,6 +364,14 @@ def test_an_operation_that_cannot_be_sent_is_left_out() -> None:
     assert [(entry.name, entry.reason) for entry in left_out] == [
         ("bad", "its endpoint cannot be used: it is bad (at /endpoint)")
     ]
+
+
+def test_a_handshake_loads_nothing_of_the_manifest() -> None:
+    """What answers ``initialize`` is there before anything that reads a manifest, calls a tool or asks the gateway."""
+    code = "import sys, colabhive_mcp.__main__, colabhive_mcp.cli.server; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    rooms = tuple(f"colabhive_mcp.{room}" for room in ("manifest", "calls", "gateway", "offer", "bridge"))
+    assert [name for name in ran.stdout.split() if name.startswith(rooms)] == []
 
 
 def test_a_first_list_loads_no_more_than_it_needs() -> None:

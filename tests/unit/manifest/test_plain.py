@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -140,3 +141,22 @@ def test_only_a_reference_to_a_definition_is_inlined(reference: str, name: str) 
     schema = {**obj(a={"$ref": reference}), "$defs": {name: TEXT}}
     assert inline_plain(schema) is None
     assert inline_plain({**obj(a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT}}) == obj(a=TEXT)
+
+
+@pytest.mark.parametrize("around", [lambda part: part, lambda part: obj(a=part), lambda part: obj(a=obj(b=part))])
+def test_properties_are_no_reference(around: Callable[[Any], Any]) -> None:
+    """What stands in the place of properties refers to nothing, whatever it looks like; a property of that name may."""
+    definitions = {"$defs": {"A": {"b": TEXT}}}
+    assert inline_plain({**around({"type": "object", "properties": {"$ref": "#/$defs/A"}}), **definitions}) is None
+    named = {"$ref": {"$ref": "#/$defs/B"}}
+    inlined = inline_plain({**around({"type": "object", "properties": named}), "$defs": {"B": TEXT}})
+    assert inlined == around({"type": "object", "properties": {"$ref": TEXT}})
+
+
+@pytest.mark.parametrize("keyword", ["title", "description"])
+def test_words_beside_a_reference_hide_no_fault(keyword: str) -> None:
+    """A definition whose own words are no text is left to be read, and refused, though others would replace them."""
+    schema = {**obj(a={"$ref": "#/$defs/A", keyword: "t"}), "$defs": {"A": {**TEXT, keyword: {}}}}
+    assert inline_plain(schema) is None
+    sound = {**schema, "$defs": {"A": {**TEXT, keyword: "other"}}}
+    assert inline_plain(sound) == obj(a={**TEXT, keyword: "t"})

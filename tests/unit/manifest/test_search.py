@@ -20,7 +20,6 @@ from colabhive_mcp.manifest.search import (
     MAX_WORDS,
     Index,
     build_index,
-    is_available,
     parse_words,
 )
 
@@ -500,6 +499,5 @@ def test_it_is_built_late_and_closed() -> None:
 
 def test_without_fts5() -> None:
     """Where SQLite lacks FTS5, the error says so, and what to do."""
-    assert is_available()
     with pytest.raises(ConfigError, match=r"FTS5.*fts0.*listing = all"):
         search._connect("fts0")
