@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clients wheel clean
+.PHONY: demo test system lint format bench clients conformance wheel clean
 
 demo: .venv/ready
 	@$(BIN)/python -m colabhive_mcp demo
 
 test: .venv/ready
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+system: .venv/ready
+	$(BIN)/python -m pytest tests/system --numprocesses 2 --dist worksteal
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -24,6 +27,9 @@ bench: .venv/ready
 
 clients: .venv/ready
 	$(BIN)/python -m clients
+
+conformance: .venv/ready
+	$(BIN)/python -m conformance
 
 clean:
 	rm -rf .venv .clients build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

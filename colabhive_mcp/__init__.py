@@ -11,6 +11,7 @@ The rooms, top to bottom; imports point down:
 - ``gateway``: the client of the Builder Gateway.
 - ``protocol``: MCP itself: no I/O, no thread, no clock, no log.
 - ``config``: the settings and where each came from.
+- ``kinds``: how the values of settings are written.
 - ``telemetry``: one event value, many sinks.
 - ``errors``: one root; whose fault, exit code.
 - ``localgateway``: a Builder Gateway of our own, the other side of the wire.

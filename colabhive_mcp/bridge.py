@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from threading import Event
 from typing import Any
 
 from colabhive_mcp import __version__
@@ -23,15 +24,15 @@ from colabhive_mcp.calls.arguments import repair_arguments
 from colabhive_mcp.calls.artifacts import save_artifact
 from colabhive_mcp.calls.content import Body, Form, add_note, to_error, to_result
 from colabhive_mcp.calls.invocation import Invocation, Limits, Outcome
-from colabhive_mcp.calls.terms import Terms, load_output_checker, load_terms
+from colabhive_mcp.calls.terms import Terms, load_headers, load_output_checker, load_terms
 from colabhive_mcp.config import Settings
-from colabhive_mcp.errors import Cancelled, ClientError, GatewayError, ToolError
+from colabhive_mcp.errors import Cancelled, ClientError, GatewayError, KeyRefused, ToolError
 from colabhive_mcp.gateway.client import GatewayClient, Options
 from colabhive_mcp.gateway.operations import build_request
 from colabhive_mcp.gateway.uploads import build_loader
 from colabhive_mcp.manifest.adapter import say_deprecation
 from colabhive_mcp.manifest.cache import Fetched
-from colabhive_mcp.manifest.model import Tool
+from colabhive_mcp.manifest.model import Manifest, Tool
 from colabhive_mcp.manifest.resources import (
     ARGUMENT,
     INDEX_URI,
@@ -55,9 +56,10 @@ from colabhive_mcp.protocol.toolbox import (
     ResourceText,
     ToolResult,
 )
-from colabhive_mcp.telemetry.events import Record, ToolInvoked
+from colabhive_mcp.telemetry.events import Record, ToolInvoked, discard
 from colabhive_mcp.telemetry.logs import Redaction
 
+OnRefused = Callable[[KeyRefused], None]
 REFUSED = "refused"  # of a call that ended before it became an invocation, for the log
 
 Steps = Iterator[Progress | KeepAlive | ToolResult]
@@ -122,6 +124,23 @@ class Bridge:
     def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
         """A mark whenever this caller's list has changed; keeps the manifest fresh meanwhile."""
         return self.offer.changes(caller)
+
+    def header_parameters(self, name: str, caller: Caller) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """The arguments of the tool *name* that its listed schema has clients repeat in HTTP headers."""
+        try:
+            if self.offer.is_searched(caller):  # what was not listed repeats nothing
+                return ()
+            return load_headers(self.offer.find(name, caller), exact=self._settings.schemas == "exact")
+        except (ClientError, GatewayError):
+            return ()
+
+    def prove(self) -> None:
+        """Have a copy of the manifest, which only a key that the gateway accepts gets. Raises GatewayError."""
+        self.offer.view(None)
+
+    def refresh(self) -> tuple[Manifest, str | None]:
+        """The manifest after a look at the gateway now, and why that failed. Raises GatewayError where none is had."""
+        return self.offer.refresh()
 
     def close(self) -> None:
         """Let the connections go."""
@@ -199,7 +218,8 @@ class Bridge:
             load_file=self._load_file,
         )
         deadline = self._clock() + self._settings.connect_timeout + self._settings.http_timeout
-        send = partial(self._client.perform, request, cancel=caller.cancel, deadline=deadline)
+        client = self._client.traced(caller.trace)
+        send = partial(client.perform, request, cancel=caller.cancel, deadline=deadline)
         answer = yield from self._start(slug, caller).perform(send)
         yield Outcome("succeeded", self._answers.keep(answer), answer)
 
@@ -216,7 +236,14 @@ class Bridge:
         limits = Limits(
             settings.sync_timeout, settings.poll_interval, settings.poll_max_wait if longest is None else longest
         )
-        return Invocation(self._client, limits, cancel=caller.cancel, clock=self._clock, progress=caller.progress)
+        return Invocation(
+            self._client.traced(caller.trace),
+            limits,
+            cancel=caller.cancel,
+            clock=self._clock,
+            progress=caller.progress,
+            stopping=caller.stopping,
+        )
 
     def _finish(
         self,
@@ -231,15 +258,15 @@ class Bridge:
         try:
             for step in steps:
                 if isinstance(step, Outcome):
-                    sync, status, error = step.sync, step.status, step.error
+                    sync, status, error = step.sync, step.status, step.error and self._redact(step.error)
                     yield ToolResult(self._render(step, form, output))
                 elif isinstance(step, Progress):
                     yield step._replace(message=self._redact(step.message))
                 else:
                     yield step
         except (ToolError, GatewayError) as failure:
-            error = failure.message
-            yield ToolResult(to_error(self._redact(error)))
+            error = self._redact(failure.message)
+            yield ToolResult(to_error(error))
         except (Cancelled, GeneratorExit):  # told so, or not asked for more
             status = "cancelled" if status == REFUSED else status
             raise
@@ -285,12 +312,20 @@ def _say_outcome(outcome: Outcome) -> str:
     return f"The tool ended as {outcome.status}{where}: {outcome.error or 'the gateway gave no reason'}"
 
 
-def build_bridge(settings: Settings, record: Record) -> Bridge:
-    """The bridge for *settings*. Raises ConfigError where they lack a key or name what isn't there."""
-    return Bridge(settings, build_client(settings, record), record=record, pin=load_pin(settings))
+def _ignore(error: KeyRefused) -> None:
+    """Of a key that is the only one, each call says for itself that it is refused."""
 
 
-def build_client(settings: Settings, record: Record) -> GatewayClient:
+def build_bridge(settings: Settings, record: Record, *, on_refused: OnRefused = _ignore) -> Bridge:
+    """The bridge for *settings*. Raises ConfigError where they lack a key or name what isn't there.
+
+    *on_refused* is told where the gateway does not know the key any more.
+    """
+    client = build_client(settings, record, on_refused=on_refused)
+    return Bridge(settings, client, record=record, pin=load_pin(settings))
+
+
+def build_client(settings: Settings, record: Record, *, on_refused: OnRefused = _ignore) -> GatewayClient:
     """The gateway's client for *settings*. Raises ConfigError as `build_bridge`."""
     options = Options(
         api_url=settings.api_url,
@@ -303,4 +338,21 @@ def build_client(settings: Settings, record: Record) -> GatewayClient:
         ca_bundle=settings.ca_bundle,
         verify=settings.verify_tls,
     )
-    return GatewayClient(options, record=record)
+    return GatewayClient(options, record=record, on_refused=on_refused)
+
+
+def build_probe(settings: Settings) -> Callable[[], str | None]:
+    """Asks whether the gateway answers at all, which it does where it refuses who has no key."""
+    client = build_client(replace(settings, api_key="-"), discard)
+
+    def probe() -> str | None:
+        deadline = time.monotonic() + settings.connect_timeout
+        try:
+            client.fetch_manifest(None, cancel=Event(), deadline=deadline)
+        except KeyRefused:
+            return None
+        except GatewayError as error:
+            return error.message
+        return None
+
+    return probe

@@ -10,11 +10,38 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from colabhive_mcp.errors import ConfigError
+from colabhive_mcp.kinds import (
+    ADDRESS,
+    DAY,
+    HEADER,
+    HOSTS,
+    KEY,
+    KEY_PREFIX,
+    LIST,
+    MIB,
+    ORIGINS,
+    PATH,
+    PIN,
+    RATE,
+    ROUTE,
+    STORAGE,
+    SWITCH,
+    URL,
+    WAITS,
+    Kind,
+    choice,
+    count,
+    duration,
+    is_etag,
+    mask,
+    show,
+    size,
+)
 
 PREFIX = "COLABHIVE_"
 PROFILE = "COLABHIVE_PROFILE"
@@ -38,30 +65,8 @@ CLIENT_PROFILES = (
     *("windsurf", "chatgpt", "n8n"),
 )
 
-DAY = 86_400.0
-MIB = 1024 * 1024
-_KEY_PREFIX = "hive_"
 _KEY_SHOWN = 3  # characters after the prefix: enough to tell two keys apart, too few to be of use
 _KEY_FILE_LIMIT = 65_536
-_VALUE_SHOWN = 60
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1024, "mib": MIB, "gib": 1024 * MIB}
-_SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-
-
-class Kind(NamedTuple):
-    """How the values of a setting are written.
-
-    *parse* takes what a flag, a variable or the file gives, or a finished value, and answers the finished value; it
-    raises `ValueError` with a phrase that goes on after the setting's name ("must be …"). *native* are the types that
-    stand for it in the file, *many* says that it is a list.
-    """
-
-    parse: Callable[[Any], Any]
-    metavar: str
-    native: tuple[type, ...] = (str,)
-    choices: tuple[str, ...] = ()
-    many: bool = False
 
 
 class Setting(NamedTuple):
@@ -90,187 +95,6 @@ class Setting(NamedTuple):
         return PREFIX + self.name.upper()
 
 
-def _mask(text: str) -> str:
-    """*text* without anything that looks like a key."""
-    import re  # noqa: PLC0415 - only for a message
-
-    return re.sub(rf"(?<![A-Za-z0-9]){_KEY_PREFIX}\S+", f"{_KEY_PREFIX}…", text)
-
-
-def _show(raw: Any) -> str:
-    """*raw* for a message: short and masked."""
-    text = _mask(str(raw))
-    return repr(text if len(text) <= _VALUE_SHOWN else text[:_VALUE_SHOWN] + "…")
-
-
-def _refuse(expected: str, raw: Any) -> ValueError:
-    return ValueError(f"must be {expected}, not {_show(raw)}")
-
-
-def _parse_number(raw: Any, units: Mapping[str, float]) -> float:
-    """A number with an optional unit; `ValueError` (without words) where it is none."""
-    if not isinstance(raw, str):
-        return float(raw)
-    text = raw.strip().lower()
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    if not digits or not digits.isascii() or "_" in digits:  # float() also takes 1_000 and other scripts' digits
-        raise ValueError
-    unit = text[len(digits) :].strip()
-    if unit and unit not in units:
-        raise ValueError
-    return float(digits) * (units[unit] if unit else 1)
-
-
-def _number(*, low: float, high: float, what: str, units: Mapping[str, float], whole: bool) -> Callable[[Any], Any]:
-    expected = f"{what} from {low:g} to {high:.12g}"
-
-    def parse(raw: Any) -> float | int:
-        try:
-            number = _parse_number(raw, units)
-        except (ValueError, TypeError, OverflowError):
-            raise _refuse(expected, raw) from None
-        if isinstance(raw, bool) or not low <= number <= high or (whole and number != int(number)):
-            raise _refuse(expected, raw)
-        return int(number) if whole else number
-
-    return parse
-
-
-def _duration(low: float, high: float) -> Kind:
-    parse = _number(low=low, high=high, what="a number of seconds (or such as '1.5s', '5m')", units=_UNITS, whole=False)
-    return Kind(parse, "SECONDS", (int, float, str))
-
-
-def _size(low: int, high: int) -> Kind:
-    parse = _number(low=low, high=high, what="a number of bytes (or such as '64MiB')", units=_BYTES, whole=True)
-    return Kind(parse, "SIZE", (int, str))
-
-
-def _count(low: int, high: int) -> Kind:
-    return Kind(_number(low=low, high=high, what="a whole number", units={}, whole=True), "NUMBER", (int,))
-
-
-def _choice(*choices: str, metavar: str = "") -> Kind:
-    expected = f"one of {', '.join(choices)}"
-
-    def parse(raw: Any) -> str:
-        value = str(raw).strip().lower()
-        if value not in choices:
-            raise _refuse(expected, raw)
-        return value
-
-    return Kind(parse, metavar or "|".join(choices), (str,), choices)
-
-
-def _parse_switch(raw: Any) -> bool:
-    if isinstance(raw, bool):
-        return raw
-    value = _SWITCH.get(str(raw).strip().lower())
-    if value is None:
-        raise _refuse("true or false", raw)
-    return value
-
-
-def _parse_text(raw: Any) -> str | None:
-    text = str(raw).strip()
-    if not text.isprintable():
-        raise _refuse("one line of text", raw)
-    return text or None
-
-
-def _parse_path(raw: Any) -> str | None:
-    """A path with ``~`` resolved: desktop clients start servers without a shell that would do it."""
-    text = str(raw).strip()
-    if "\0" in text:
-        raise _refuse("a path", raw)
-    return os.path.expanduser(text) if text else None
-
-
-def is_etag(pin: str) -> bool:
-    """Whether *pin*, a value of ``manifest_pin``, is an ETag (RFC 9110, 8.8.3) and not the name of a file."""
-    return pin.startswith(('"', 'W/"')) and pin.endswith('"')
-
-
-def _parse_pin(raw: Any) -> str | None:
-    text = _parse_text(raw)
-    return text if text is None or is_etag(text) else _parse_path(text)
-
-
-def _parse_header(raw: Any) -> str | None:
-    """Text that is safe as the value of an HTTP header."""
-    text = _parse_text(raw)
-    if text is not None and not text.isascii():
-        raise _refuse("plain ASCII text", raw)
-    return text
-
-
-def _parse_key(raw: Any) -> str | None:
-    """The key; no message repeats any of it."""
-    key = str(raw).strip()
-    if key.startswith("${"):
-        raise ValueError("holds a placeholder instead of a key: whatever started this program does not fill it in")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError("must be one word of ASCII characters; it holds white space or others (not shown)")
-    return key or None
-
-
-def _parse_list(raw: Any) -> tuple[str, ...]:
-    items = [raw] if isinstance(raw, str) else list(raw)
-    if not all(isinstance(item, str) for item in items):
-        raise _refuse("a list of strings", raw)
-    return tuple(dict.fromkeys(word for item in items for part in item.split(",") if (word := part.strip())))
-
-
-_parse_wait = _number(low=0.01, high=DAY, what="a number of seconds", units=_UNITS, whole=False)
-
-
-def _parse_waits(raw: Any) -> tuple[tuple[str, float], ...]:
-    """``glob=seconds`` words to pairs, in the order given: the first match counts."""
-    if isinstance(raw, tuple) and all(isinstance(item, tuple) for item in raw):
-        raw = [f"{glob}={seconds}" for glob, seconds in raw]
-    pairs = []
-    for word in _parse_list(raw):
-        glob, equals, seconds = word.partition("=")
-        if not (glob.strip() and equals):
-            raise _refuse("a list of 'tool=seconds'", word)
-        pairs.append((glob.strip(), float(_parse_wait(seconds))))
-    return tuple(pairs)
-
-
-def _parse_url(raw: Any) -> str:
-    """The base URL without a trailing slash. It is never repeated: what is wrong with it may be a key inside it."""
-    url = str(raw).strip().rstrip("/")
-    scheme, separator, rest = url.partition("://")
-    authority = rest.partition("/")[0]
-    if scheme.lower() not in ("http", "https") or not separator or not _is_authority(authority):
-        raise ValueError(
-            "must be such as 'https://api.colabhive.com': http or https, a host, perhaps a port and a path"
-        )
-    if any(mark in rest for mark in "@?#"):
-        raise ValueError("must hold no user, password, query or fragment (not shown)")
-    if not url.isascii() or not url.isprintable() or any(mark in url for mark in ' \\"<>'):
-        raise ValueError("must hold no spaces or special characters (not shown)")
-    return url
-
-
-def _is_authority(text: str) -> bool:
-    """``host``, ``host:port``, ``[ipv6]`` or ``[ipv6]:port``."""
-    head, bracket, tail = text.rpartition("]")
-    name, colon, port = tail.partition(":")
-    host = head[1:] if bracket and head.startswith("[") and not name else name if not bracket else ""
-    return bool(host) and (not colon or (port.isdecimal() and 0 < int(port) < 65536))
-
-
-PIN = Kind(_parse_pin, "FILE|ETAG")
-KEY = Kind(_parse_key, "KEY")
-HEADER = Kind(_parse_header, "TEXT")
-URL = Kind(_parse_url, "URL")
-PATH = Kind(_parse_path, "PATH")
-SWITCH = Kind(_parse_switch, "", (bool,))
-LIST = Kind(_parse_list, "A,B,…", (list,), many=True)
-WAITS = Kind(_parse_waits, "TOOL=SECONDS,…", (list,), many=True)
-
-
 def _setting(default: Any, kind: Kind, group: str, text: str, **more: Any) -> Any:
     """A field of `Settings` that is also a row of the table."""
     return field(default=default, metadata={"kind": kind, "group": group, "help": text, **more})
@@ -290,13 +114,13 @@ class Settings:
     api_key_file: str | None = _setting(None, PATH, "gateway", "A file that holds the API key.")
     api_url: str = _setting("https://api.colabhive.com", URL, "gateway", "Where the gateway is.")
     account_id: str | None = _setting(None, HEADER, "gateway", "The account to act for, sent as X-Account-ID.")
-    http_timeout: float = _setting(30.0, _duration(0.01, DAY), "gateway", "How long an HTTP answer may take.")
-    connect_timeout: float = _setting(10.0, _duration(0.01, 3600), "gateway", "How long connecting may take.")
-    max_response_bytes: int = _setting(64 * MIB, _size(1024, 2**40), "gateway", "The largest answer of the gateway.")
+    http_timeout: float = _setting(30.0, duration(0.01, DAY), "gateway", "How long an HTTP answer may take.")
+    connect_timeout: float = _setting(10.0, duration(0.01, 3600), "gateway", "How long connecting may take.")
+    max_response_bytes: int = _setting(64 * MIB, size(1024, 2**40), "gateway", "The largest answer of the gateway.")
     ca_bundle: str | None = _setting(None, PATH, "gateway", "A file or folder of certificates to trust.")
     verify_tls: bool = _setting(True, SWITCH, "gateway", "Check the gateway's certificate.")
 
-    manifest_ttl: float = _setting(300.0, _duration(0.01, 365 * DAY), "manifest", "How long a manifest stays fresh.")
+    manifest_ttl: float = _setting(300.0, duration(0.01, 365 * DAY), "manifest", "How long a manifest stays fresh.")
     manifest_pin: str | None = _setting(
         None, PIN, "manifest", "Serve only this manifest: a file made by `manifest pin`, or an ETag."
     )
@@ -309,57 +133,88 @@ class Settings:
         (), LIST, "filters", "Never offer tools with one of these side-effects.", known=SIDE_EFFECTS
     )
     stability: str = _setting(
-        "beta", _choice("experimental", "beta", "stable"), "filters", "Offer only tools that are at least this stable."
+        "beta",
+        choice("experimental", "beta", "stable"),
+        "filters",
+        "Offer only tools that are at least this stable.",
     )
     deprecated: str = _setting(
-        "show", _choice("show", "hide"), "filters", "Whether deprecated tools are offered, last of all."
+        "show", choice("show", "hide"), "filters", "Whether deprecated tools are offered, last of all."
     )
 
     tool_names: str = _setting(
-        "portable", _choice("portable", "exact"), "listing", "Names that every client takes, or the manifest's own."
+        "portable",
+        choice("portable", "exact"),
+        "listing",
+        "Names that every client takes, or the manifest's own.",
     )
     schemas: str = _setting(
         "compatible",
-        _choice("compatible", "exact"),
+        choice("compatible", "exact"),
         "listing",
         "Schemas that every client takes, or the manifest's own.",
     )
-    page_size: int = _setting(0, _count(0, 1_000_000), "listing", "Tools on a page of a list; 0 is one page.")
+    page_size: int = _setting(0, count(0, 1_000_000), "listing", "Tools on a page of a list; 0 is one page.")
     listing: str = _setting(
-        "all", _choice("all", "search", "auto"), "listing", "List all tools, or some that search; auto by their number."
+        "all",
+        choice("all", "search", "auto"),
+        "listing",
+        "List all tools, or some that search; auto by their number.",
     )
     listing_threshold: int = _setting(
-        100, _count(0, 1_000_000), "listing", "How many tools `listing = auto` lists before it searches."
+        100, count(0, 1_000_000), "listing", "How many tools `listing = auto` lists before it searches."
     )
     client_profile: str = _setting(
         "auto",
-        _choice(*CLIENT_PROFILES, metavar="CLIENT"),
+        choice(*CLIENT_PROFILES, metavar="CLIENT"),
         "listing",
         "The client to suit, such as cursor or vs-code; auto goes by its name.",
     )
 
-    sync_timeout: float = _setting(30.0, _duration(1, 300), "calls", "How long the gateway may hold a call open.")
-    poll_interval: float = _setting(
-        2.0, _duration(0.01, 3600), "calls", "The longest pause between two polls of a job."
-    )
-    poll_max_wait: float = _setting(300.0, _duration(0.01, 7 * DAY), "calls", "How long a job may take.")
+    sync_timeout: float = _setting(30.0, duration(1, 300), "calls", "How long the gateway may hold a call open.")
+    poll_interval: float = _setting(2.0, duration(0.01, 3600), "calls", "The longest pause between two polls of a job.")
+    poll_max_wait: float = _setting(300.0, duration(0.01, 7 * DAY), "calls", "How long a job may take.")
     poll_max_wait_for: tuple[tuple[str, float], ...] = _setting(
         (), WAITS, "calls", "How long the jobs of some tools may take; the first glob that matches counts."
     )
-    max_result_bytes: int = _setting(MIB, _size(1024, 2**40), "calls", "The most text that one result carries.")
+    max_result_bytes: int = _setting(MIB, size(1024, 2**40), "calls", "The most text that one result carries.")
     artifact_dir: str | None = _setting(None, PATH, "calls", "A folder for results that are too large for a message.")
     upload_dir: str | None = _setting(None, PATH, "calls", "The one folder from which calls may send files.")
 
-    workers: int = _setting(32, _count(1, 1024), "server", "Requests answered at the same time.")
-    drain_timeout: float = _setting(1.5, _duration(0, 3600), "server", "How long calls may go on at the end of input.")
-    max_message_bytes: int = _setting(
-        64 * MIB, _size(1024, 2**40), "server", "The longest line that a client may send."
+    workers: int = _setting(32, count(1, 1024), "server", "Requests answered at the same time.")
+    drain_timeout: float = _setting(
+        1.5, duration(0, 3600), "server", "How long calls may go on at the end; in the relay 30 s."
     )
+    max_message_bytes: int = _setting(64 * MIB, size(1024, 2**40), "server", "The longest line that a client may send.")
     log_jsonrpc: bool = _setting(False, SWITCH, "server", "Log every message of the protocol.")
 
-    log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "logs", "How much to log.")
+    host: str = _setting("127.0.0.1", HEADER, "relay", "The address to listen on.")
+    port: int = _setting(8765, count(0, 65535), "relay", "The port; 0 is any free one.")
+    path: str = _setting("/mcp", ROUTE, "relay", "Where the MCP endpoint is.")
+    threads: int = _setting(128, count(8, 4096), "relay", "Requests answered at the same time, waiting ones included.")
+    tenant_concurrency: int = _setting(32, count(1, 4096), "relay", "Calls of one key at the same time.")
+    max_tenants: int = _setting(64, count(1, 100_000), "relay", "Keys whose tools are kept at hand.")
+    max_streams: int = _setting(8, count(0, 4096), "relay", "Notification streams of one key; 0 offers none.")
+    max_body_bytes: int = _setting(4 * MIB, size(1024, 2**40), "relay", "The longest request that a client may send.")
+    rate_limit: str | None = _setting(None, RATE, "relay", "Requests that one key may make, such as 120/minute.")
+    rate_limit_storage: str | None = _setting(
+        None, STORAGE, "relay", "A Redis that counts for several relays.", secret=True
+    )
+    cors_origins: tuple[str, ...] = _setting((), ORIGINS, "relay", "Origins of web pages that may ask; * is any.")
+    allowed_hosts: tuple[str, ...] = _setting(
+        (), HOSTS, "relay", "Names under which clients may ask, beside those of the loopback; * is any."
+    )
+    trusted_proxy: str | None = _setting(None, HEADER, "relay", "The address whose X-Forwarded headers are believed.")
+    metrics_listen: str | None = _setting(
+        None, ADDRESS, "relay", "An address for /metrics alone; without one it is answered on the loopback only."
+    )
+
+    log_level: str = _setting("info", choice("debug", "info", "warning", "error"), "logs", "How much to log.")
     log_format: str = _setting(
-        "auto", _choice("auto", "json", "text"), "logs", "The form of log lines; auto is text on a terminal, else JSON."
+        "auto",
+        choice("auto", "json", "text"),
+        "logs",
+        "The form of log lines; auto is text on a terminal, else JSON.",
     )
     log_file: str | None = _setting(None, PATH, "logs", "A file to log to instead of stderr.")
 
@@ -447,7 +302,7 @@ def find_file(environ: Mapping[str, str] | None = None, profile: str | None = No
     if profile is None:
         return os.path.join(root, "colabhive-mcp", "config.toml")
     if not profile.replace("-", "").replace("_", "").replace(".", "").isalnum() or profile.startswith("."):
-        raise ConfigError(f"A profile's name consists of letters, digits, '-', '_' and '.': {_show(profile)} does not.")
+        raise ConfigError(f"A profile's name consists of letters, digits, '-', '_' and '.': {show(profile)} does not.")
     return os.path.join(root, "colabhive-mcp", "profiles", f"{profile}.toml")
 
 
@@ -469,13 +324,13 @@ def public_value(settings: Settings, name: str) -> Any:
 
 
 def _shorten(key: str) -> str:
-    prefix = _KEY_PREFIX if key.startswith(_KEY_PREFIX) else ""
+    prefix = KEY_PREFIX if key.startswith(KEY_PREFIX) else ""
     rest = key[len(prefix) :]
     return f"{prefix}{rest[: min(_KEY_SHOWN, len(rest) // 4)]}…"
 
 
 def _show_value(setting: Setting, value: Any) -> str:
-    return "(not shown)" if setting.secret else _show(value)
+    return "(not shown)" if setting.secret else show(value)
 
 
 def _parse(setting: Setting, raw: Any, where: str) -> Any:
@@ -512,7 +367,7 @@ def _read_environment(environ: Mapping[str, str], warnings: list[str]) -> dict[s
             given[setting.name] = _Given(raw, f"environment {variable}", variable)
         elif variable not in OTHER_VARIABLES:
             known = [*_BY_VARIABLE, *OTHER_VARIABLES]
-            warnings.append(f"The variable {_show(variable)} is no setting and is ignored{_suggest(variable, known)}.")
+            warnings.append(f"The variable {show(variable)} is no setting and is ignored{_suggest(variable, known)}.")
     return given
 
 
@@ -522,7 +377,7 @@ def _read_file(path: str, *, required: bool, warnings: list[str]) -> dict[str, _
     for key, raw in content.items():
         setting = _BY_NAME.get(key)
         if setting is None:
-            raise ConfigError(f"{path} holds the unknown key {_show(key)}{_suggest(key, _BY_NAME)}.")
+            raise ConfigError(f"{path} holds the unknown key {show(key)}{_suggest(key, _BY_NAME)}.")
         where = f"{key} in {path}"
         _check_native(setting, raw, where)
         given[key] = _Given(_anchor(setting, raw, path), f"file {path}", where)
@@ -582,18 +437,18 @@ def _choose(layers: Iterable[Mapping[str, _Given]]) -> dict[str, _Given]:
 
 def _load_key(path: str, where: str, warnings: list[str]) -> str | None:
     """The key in the file *path*; no message repeats what the file holds."""
-    if os.path.basename(path).startswith(_KEY_PREFIX) and not os.path.exists(path):
+    if os.path.basename(path).startswith(KEY_PREFIX) and not os.path.exists(path):
         raise ConfigError(f"{where} holds a key and not the name of a file: give a key with COLABHIVE_API_KEY.")
     try:
         with open(path, encoding="utf-8-sig") as stream:
             text = stream.read(_KEY_FILE_LIMIT)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ConfigError(f"{where} names {_mask(path)}, which cannot be read: {reason}.") from None
+        raise ConfigError(f"{where} names {mask(path)}, which cannot be read: {reason}.") from None
     _warn_if_shared(path, warnings)
     key: str | None = _parse(_BY_NAME["api_key"], text, f"The key in {path}")
     if key is None:
-        raise ConfigError(f"{where} names {_mask(path)}, which is empty.")
+        raise ConfigError(f"{where} names {mask(path)}, which is empty.")
     return key
 
 
@@ -610,7 +465,7 @@ def _list_doubts(values: Mapping[str, Any], given: Mapping[str, _Given]) -> list
         for word in values.get(setting.name) or () if setting.known else ():
             if word not in setting.known:
                 where = given[setting.name].where
-                doubts.append(f"{where} holds {_show(word)}, which no manifest uses{_suggest(word, setting.known)}.")
+                doubts.append(f"{where} holds {show(word)}, which no manifest uses{_suggest(word, setting.known)}.")
     if values.get("verify_tls") is False:
         doubts.append(
             f"{given['verify_tls'].where}: the gateway's certificate is not checked; anyone in between can read."
@@ -637,16 +492,16 @@ def _check_together(settings: Settings) -> None:
     if settings.ca_bundle is not None and not settings.verify_tls:
         raise ConfigError(f"{_name(settings, 'ca_bundle')} contradicts {_name(settings, 'verify_tls')}=false.")
     if settings.ca_bundle is not None and not os.path.exists(settings.ca_bundle):
-        raise ConfigError(f"{_name(settings, 'ca_bundle')}: there is no {_mask(settings.ca_bundle)}.")
+        raise ConfigError(f"{_name(settings, 'ca_bundle')}: there is no {mask(settings.ca_bundle)}.")
     pin = settings.manifest_pin
     if pin is not None and not is_etag(pin) and not os.path.isfile(pin):
         raise ConfigError(
-            f"{_name(settings, 'manifest_pin')}: there is no file {_mask(pin)}; an ETag is written with its quotes."
+            f"{_name(settings, 'manifest_pin')}: there is no file {mask(pin)}; an ETag is written with its quotes."
         )
     folders = ((settings.artifact_dir, "artifact_dir", True), (settings.upload_dir, "upload_dir", False))
     for path, name, may_come in folders:
         if path is not None and not os.path.isdir(path) and (not may_come or os.path.exists(path)):
-            raise ConfigError(f"{_name(settings, name)}: no folder is {_mask(path)}.")
+            raise ConfigError(f"{_name(settings, name)}: no folder is {mask(path)}.")
 
 
 def _name(settings: Settings, name: str) -> str:

@@ -16,10 +16,11 @@ from threading import Event, Lock
 
 from colabhive_mcp.calls import directory, lookup
 from colabhive_mcp.calls.terms import load_terms
-from colabhive_mcp.config import Settings, is_etag
+from colabhive_mcp.config import Settings
 from colabhive_mcp.errors import ClientError, ConfigError, GatewayError
 from colabhive_mcp.gateway.client import GatewayClient
 from colabhive_mcp.gateway.endpoints import find_endpoint_fault
+from colabhive_mcp.kinds import is_etag
 from colabhive_mcp.manifest.cache import Fetched, ManifestCache, NotModified
 from colabhive_mcp.manifest.filters import build_filters
 from colabhive_mcp.manifest.inventory import Form, Inventory
@@ -32,7 +33,7 @@ from colabhive_mcp.manifest.views import Views
 from colabhive_mcp.protocol.toolbox import Caller, Changed, KeepAlive
 from colabhive_mcp.telemetry.events import Record
 
-KEEP_ALIVE_EVERY = 15.0
+LOOK_EVERY = 1.0  # seconds between two looks at whether anybody still waits for a change
 PEEK_SECONDS = 2.0  # for a look at how far a pin is behind: a first list may have to wait for it
 _NEVER = Event()
 
@@ -154,6 +155,15 @@ class Offer:
         usable = tuple(hit for hit in found.hits if self._find_fault(hit.tool) is None)
         return found._replace(hits=usable, total=found.total - len(found.hits) + len(usable)), index.kinds
 
+    @property
+    def age(self) -> float:
+        """Seconds since the tools at hand were known to be the gateway's."""
+        return self._cache.age
+
+    def refresh(self) -> tuple[Manifest, str | None]:
+        """The manifest after a look at the gateway now, and why that failed. Raises BridgeError where there is none."""
+        return self._cache.renew()
+
     def look_again(self, slug: str) -> None:
         """Refresh the manifest, since the gateway does not know the tool *slug* any more."""
         self._cache.refresh_for(slug)
@@ -166,7 +176,7 @@ class Offer:
         """
         known, listed = self._cache.copy, None
         told: Shown | None = None if known is None else Shown(self._see(known, caller))
-        while not caller.cancel.is_set():
+        while not (caller.cancel.is_set() or caller.stopping()):
             known = self._await_copy(known)
             yield KeepAlive.MARK
             if known is None or (caller.session is not None and not caller.session.initialized):
@@ -181,7 +191,7 @@ class Offer:
 
     def _await_copy(self, known: Manifest | None) -> Manifest | None:
         """Another copy than *known* as soon as there is one, fetched here when due; the same one after a while."""
-        wait = min(max(self._cache.until_due(), 0.05), KEEP_ALIVE_EVERY)
+        wait = min(max(self._cache.until_due(), 0.05), LOOK_EVERY)
         copy = self._cache.wait_change(known, wait)
         if copy is not known or self._cache.until_due() > 0:
             return copy

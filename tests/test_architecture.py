@@ -13,12 +13,13 @@ BELOW = {  # room -> rooms that it may import; "cli" may import any
     "errors": set(),
     "telemetry": set(),
     "localgateway": set(),
-    "config": {"errors"},
+    "kinds": set(),
+    "config": {"errors", "kinds"},
     "protocol": {"errors"},
     "gateway": GROUND,
     "manifest": GROUND | {"protocol"},
     "calls": GROUND | {"protocol", "gateway", "manifest"},
-    "offer": GROUND | {"config", "protocol", "gateway", "manifest", "calls"},
+    "offer": GROUND | {"config", "kinds", "protocol", "gateway", "manifest", "calls"},
     "bridge": GROUND | {"config", "protocol", "gateway", "manifest", "calls", "offer"},
     "transports": GROUND | {"config", "protocol", "bridge"},
 }
@@ -32,6 +33,8 @@ OWNER = {  # library -> the only rooms or modules that may import it
     "click": {"cli"},
     "waitress": {"cli"},
     "pythonjsonlogger": {"telemetry/logs.py"},
+    "prometheus_client": {"telemetry/metrics.py", "telemetry/listener.py"},
+    "limits": {"transports/rates.py"},
 }
 OUT_OF_PROTOCOL = {"threading", "time", "logging", "os", "sys", "socket", "queue"}
 

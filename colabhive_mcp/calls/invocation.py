@@ -94,6 +94,7 @@ _Waiting = Generator[Progress | KeepAlive, None, dict[str, Any]]
 class Invocation:
     """One call. Iterate ``run`` or ``resume``: progress, then one Outcome; ``perform`` is for what is no job.
 
+    Once *stopping* says so, the job is left at the gateway as if its time were up.
     All raise Cancelled, and GatewayError where the gateway refused. With *progress* the first step comes at once,
     and one at least every 15 s.
     """
@@ -106,12 +107,14 @@ class Invocation:
         cancel: Cancel,
         clock: Callable[[], float],
         progress: bool,
+        stopping: Callable[[], bool],
     ) -> None:
         self._jobs = jobs
         self._limits = limits
         self._cancel = cancel
         self._clock = clock
         self._progress = progress
+        self._stopping = stopping
         self._started = clock()
         self._deadline = self._started + limits.poll_max_wait
         self._refusal: str | None = None  # why the gateway would not say how the job is, when time ran out
@@ -171,7 +174,7 @@ class Invocation:
         model_state = answer.get("model_state")
         while not _is_done(answer):
             words = _say_state(answer, model_state)
-            if self._clock() >= self._deadline:
+            if self._is_over():
                 yield Outcome("gave_up", invocation_id, error=self._refusal, sync=False)
                 return
             yield from self._rest(interval, words)
@@ -205,9 +208,13 @@ class Invocation:
     def _rest(self, seconds: float, words: str) -> Iterator[Progress | KeepAlive]:
         """Wait within the deadline, telling why."""
         until = min(self._clock() + seconds, self._deadline)
-        while (left := until - self._clock()) > 0:
+        while (left := until - self._clock()) > 0 and not self._stopping():
             yield from self._report(words)
             self._pause(min(left, PAUSE))
+
+    def _is_over(self) -> bool:
+        """Whether nobody can wait any longer: the time is up, or the server is about to end."""
+        return self._clock() >= self._deadline or self._stopping()
 
     def _poll(self, invocation_id: str) -> dict[str, Any]:
         deadline = self._clock() + max(PATIENCE, min(self._limits.sync_timeout, SYNC_WITH_PROGRESS))

@@ -9,7 +9,7 @@ from typing import Any
 
 from colabhive_mcp.gateway.endpoints import find_endpoint_fault as check_block
 from colabhive_mcp.manifest.adapter import shape_output
-from colabhive_mcp.manifest.client_form import to_exact_input
+from colabhive_mcp.manifest.client_form import find_mirrored, to_exact_input
 from colabhive_mcp.manifest.document import load_document
 from colabhive_mcp.manifest.inventory import find_fault, say_unusable
 from colabhive_mcp.manifest.model import Tool
@@ -59,6 +59,12 @@ def _load_input(schema: Any) -> Any:
     except UnusableSchema as error:
         raise UnusableSchema(say_unusable(error), place=error.place) from error
     return {} if schema is None else load_document(schema).root
+
+
+@lru_cache(maxsize=512)
+def load_headers(tool: Tool, *, exact: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The arguments of *tool* that clients repeat in HTTP headers, by the schema that they were shown."""
+    return tuple((each.header, each.path) for each in find_mirrored(load_terms(tool).schema, exact=exact))
 
 
 @lru_cache(maxsize=512)

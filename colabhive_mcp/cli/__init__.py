@@ -10,8 +10,10 @@ tools      tools, call
 results    the result of a call as text, JSON and files
 checks     test, config, version
 trial      the steps of the test
+relay      serve
 run        gateway, demo
-hosting    the local gateway on waitress
+listening  a WSGI application on waitress, in a thread of its own
+hosting    the local gateway: what is started, and in which order it stops
 demo       the scenes of the demo
 peer       the demo's own client
 clients    ready configurations of known clients

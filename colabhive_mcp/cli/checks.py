@@ -12,7 +12,7 @@ import click
 from colabhive_mcp import __version__
 from colabhive_mcp.cli.assembly import open_bridge
 from colabhive_mcp.cli.clients import CLIENTS, render_config
-from colabhive_mcp.cli.options import ExplainedHelp, SettingsHelp, with_settings
+from colabhive_mcp.cli.options import GROUPS, ExplainedHelp, SettingsHelp, with_settings
 from colabhive_mcp.cli.terminal import clean, get_mark, print_table, to_time
 from colabhive_mcp.config import SETTINGS, Settings, public_value
 from colabhive_mcp.errors import EXIT_OK
@@ -59,7 +59,7 @@ def version_command() -> None:
 @click.option("--check", is_flag=True, help="Only say whether a server could start with them.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--client", type=click.Choice(list(CLIENTS)), help="Print a client's configuration instead.")
-@with_settings("gateway", "manifest", "filters", "listing", "calls", "server", "logs")
+@with_settings(*GROUPS)
 def config_command(settings: Settings, *, check: bool, as_json: bool, client: str | None) -> None:
     """Show each setting, its value and where it comes from.
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "test": "colabhive_mcp.cli.checks",
     "config": "colabhive_mcp.cli.checks",
     "version": "colabhive_mcp.cli.checks",
+    "serve": "colabhive_mcp.cli.relay",
     "gateway": "colabhive_mcp.cli.run",
     "demo": "colabhive_mcp.cli.run",
 }

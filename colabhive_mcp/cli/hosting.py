@@ -6,20 +6,15 @@ Owns what has to be started and in which order it stops. Prints nothing.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
-import socket
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType, TracebackType
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
-from waitress.server import create_server
-from waitress.wasyncore import close_all, loop
-
+from colabhive_mcp.cli.listening import Listener
 from colabhive_mcp.errors import ConfigError
 from colabhive_mcp.localgateway.app import build_app
 from colabhive_mcp.localgateway.catalogue import seed
@@ -44,11 +39,6 @@ class Plan:
     page_size: int | None = None
     faults: bool = False
 
-    @property
-    def shown_host(self) -> str:
-        """The host as it stands in a URL."""
-        return f"[{self.host}]" if ":" in self.host else self.host
-
 
 class HostedGateway:
     """A gateway that listens as soon as it is made; use it as a context manager, which stops it.
@@ -66,17 +56,17 @@ class HostedGateway:
         self._faults = Faults() if plan.faults else None
         app = build_app(self.store, self._runtime, faults=self._faults, page_size=plan.page_size)
         try:
-            self._server = _listen(plan, app)
+            self._listener = Listener(
+                app, host=plan.host, port=plan.port, name="gateway", threads=THREADS, connections=CONNECTIONS
+            )
         except ConfigError:
             self.store.close()
             raise
-        self.address = f"http://{plan.shown_host}:{self._server.effective_port}"
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="gateway", daemon=True)
+        self.address = self._listener.address
 
     def __enter__(self) -> Self:
         self._runtime.start()
-        self._thread.start()
+        self._listener.start()
         return self
 
     def __exit__(
@@ -86,33 +76,12 @@ class HostedGateway:
         self._runtime.close()
         if self._faults is not None:
             self._faults.clear()
-        self._server.task_dispatcher.shutdown()
-        self._stopping.set()
-        self._server.pull_trigger()
-        self._thread.join()
-        close_all(self._server._map)
+        self._listener.close()
         self.store.close()
-
-    def _loop(self) -> None:
-        """waitress's own `run` ends only by an exception, which a thread cannot be given."""
-        while not self._stopping.is_set():
-            loop(timeout=1, use_poll=True, map=self._server._map, count=1)
 
     def wait(self) -> None:
         """Until the gateway ends by itself, which it does not: what a signal raises gets out of here."""
-        while self._thread.is_alive():
-            self._thread.join(1)  # without a time-out Windows would not let Ctrl-C through
-
-
-def _listen(plan: Plan, app: Any) -> Any:
-    """A waitress server that holds the port and does not answer yet."""
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a short queue is no news
-    family = socket.AF_INET6 if ":" in plan.host else socket.AF_INET
-    try:
-        listener = socket.create_server((plan.host, plan.port), family=family)
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"The gateway cannot listen on {plan.host}, port {plan.port}: {error}.") from error
-    return create_server(app, sockets=[listener], threads=THREADS, connection_limit=CONNECTIONS)
+        self._listener.wait()
 
 
 def _open_store(path: str) -> Store:

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from colabhive_mcp.cli.exits import warn
-from colabhive_mcp.config import SETTINGS, SWITCH, Setting, Settings, load_settings
+from colabhive_mcp.config import SETTINGS, Setting, Settings, load_settings
+from colabhive_mcp.kinds import SWITCH
 
 GROUPS = {
     "gateway": "The gateway",
@@ -23,6 +24,7 @@ GROUPS = {
     "listing": "How tools are listed",
     "calls": "Calls",
     "server": "The server",
+    "relay": "The relay",
     "logs": "Logs",
 }
 Callback = Callable[..., Any]

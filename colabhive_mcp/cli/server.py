@@ -12,8 +12,9 @@ import sys
 
 from colabhive_mcp.cli.assembly import Log, load_bridge, prepare_log
 from colabhive_mcp.cli.exits import leave_at_signals, run_guarded
-from colabhive_mcp.config import Settings, is_etag, load_settings
+from colabhive_mcp.config import Settings, load_settings
 from colabhive_mcp.errors import EXIT_OK, ConfigError
+from colabhive_mcp.kinds import is_etag
 from colabhive_mcp.telemetry.events import Warned
 from colabhive_mcp.transports.identity import build_server
 from colabhive_mcp.transports.late import LateToolbox

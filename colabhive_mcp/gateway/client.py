@@ -10,8 +10,9 @@ import random as randomness
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import requests
@@ -20,7 +21,7 @@ from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from colabhive_mcp.errors import ConfigError
+from colabhive_mcp.errors import ConfigError, KeyRefused
 from colabhive_mcp.gateway import questions
 from colabhive_mcp.gateway.answers import Answer, parse_deep_json, to_loose_value, to_object
 from colabhive_mcp.gateway.operations import OperationRequest
@@ -29,6 +30,7 @@ from colabhive_mcp.gateway.pages import ManifestAnswer, Page, join_pages
 from colabhive_mcp.gateway.problems import PASSING, to_error
 from colabhive_mcp.gateway.questions import Question
 from colabhive_mcp.gateway.retries import AttemptError, Cancel, Patience, Safety
+from colabhive_mcp.gateway.traces import read_trace
 from colabhive_mcp.gateway.trust import build_context, check_bundle
 from colabhive_mcp.gateway.wire import Limits, Road, Wire
 from colabhive_mcp.telemetry.events import Record, Warned, discard
@@ -44,7 +46,8 @@ class GatewayClient:
 
     Every call takes *cancel*, and a *deadline* on *clock* (monotonic seconds) that no repeat goes beyond. Calls raise
     Cancelled, KeyRefused (401, 403), GatewayUnreachable, BadAnswer, and GatewayError for every other refusal. *record*
-    hears of what an operator should know. Raises ConfigError where certificates or the proxy cannot be used.
+    hears of what an operator should know, *on_refused* of a key that the gateway does not know (any more). Raises
+    ConfigError where certificates or the proxy cannot be used.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class GatewayClient:
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = randomness.random,
         record: Record = discard,
+        on_refused: Callable[[KeyRefused], None] = lambda error: None,
     ) -> None:
         kept, own = _build_roads(options)
         self._wire = Wire(options, kept=kept, own=own, clock=clock)
@@ -62,6 +66,8 @@ class GatewayClient:
         self._patience = Patience(clock, random)
         self._redact = Redaction([options.api_key])
         self._record = record
+        self._on_refused = on_refused
+        self._trace: Mapping[str, str] = {}
         if not options.verify:
             disable_warnings(InsecureRequestWarning)  # said once, here, instead of with each request
             record(Warned(f"The certificate of {kept.host} is not checked: the key can be read on the way."))
@@ -111,6 +117,15 @@ class GatewayClient:
         answer = self._ask(questions.build_operation_question(request), cancel=cancel, deadline=deadline)
         return to_loose_value(answer, note=self._note, redact=self._redact)
 
+    def traced(self, headers: Mapping[str, str]) -> Self:
+        """This client with the headers of a caller's trace (W3C Trace Context) on all that it asks."""
+        trace = read_trace(headers)
+        if not trace:
+            return self
+        view = copy(self)
+        view._trace = trace
+        return view
+
     def close(self) -> None:
         """Close the idle connections, and each other one after its call."""
         self._wire.close()
@@ -118,12 +133,16 @@ class GatewayClient:
     def _ask(self, question: Question, *, cancel: Cancel, deadline: float, read: int = 0) -> Answer:
         """The good answer, after as many attempts as are safe. *read*: bytes of the same document that came before."""
         limits = Limits(cancel, deadline, self._max_bytes - read)
+        if self._trace:
+            question = question.with_trace(self._trace)
 
         def attempt(own: bool) -> Answer:
             answer = self._wire.exchange(question, limits, own=own)
             if answer.status // 100 == 2 or (answer.status == 304 and question.conditional):
                 return answer
             error = to_error(answer, redact=self._redact, now=time.time())
+            if isinstance(error, KeyRefused) and error.status == 401:
+                self._on_refused(error)
             raise AttemptError(error, needs=Safety.KEYED if answer.status in PASSING else None)
 
         return self._patience.repeat(attempt, safety=question.safety, cancel=cancel, deadline=deadline, host=self._host)

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -54,6 +54,11 @@ class Question:
         if self.method == "GET":
             return Safety.READING
         return Safety.KEYED if self.idempotent else Safety.UNSENT
+
+    def with_trace(self, trace: Mapping[str, str]) -> Question:
+        """The same question with the headers of a trace, which no argument takes the place of."""
+        own = {name: value for name, value in self.headers.items() if name.lower() not in trace}
+        return replace(self, headers=own | dict(trace))
 
 
 def build_manifest_question(*, etag: str | None = None, cursor: str | None = None) -> Question:

@@ -24,6 +24,7 @@ schemas        checkers of values, by jsonschema, with words for people and mode
 keywords       the library's keywords within a limit of time
 checked_form   a schema as the library checks by it
 client_form    a schema as clients are shown it
+headers        arguments that clients repeat in HTTP headers
 plain          schemas that every client takes as they are
 styles         the tables of what is rewritten in a form, each with its reason
 rewriting      one rewriting of a document by such a table

@@ -54,6 +54,7 @@ _META_FIELDS = (
     "links",
 )
 _COMPOSITIONS = ("allOf", "anyOf", "oneOf")
+_AS_IT_IS = ClientForm({})
 _BINARY_FIELDS = {"image_b64", "images", "audio_b64"}
 
 
@@ -84,8 +85,8 @@ def build_definition(tool: Tool, name: str, shape: Shape) -> Definition:
     """
     members, revision = tool.members(), shape.revision
     manifest = members.values
-    schema, notes = _shape_input(members, shape)
-    described = _describe(tool, manifest, notes)
+    schema, form = _shape_input(members, shape)
+    described = _describe(tool, manifest, form.notes)
     has_title = revision.titles and isinstance(manifest.get("displayName"), str)
     definition = {
         "name": to_text(name),
@@ -97,7 +98,7 @@ def build_definition(tool: Tool, name: str, shape: Shape) -> Definition:
         "inputSchema": schema,
     }
     body = ",".join(f'"{key}":{text}' for key, text in definition.items() if text is not None)
-    rewriting = None if shape.exact_schemas else _say_rewriting(manifest.get("inputSchema"), notes)
+    rewriting = None if shape.exact_schemas else _say_rewriting(manifest.get("inputSchema"), form)
     return Definition(f"{{{body}}}".encode(), rewriting)
 
 
@@ -106,23 +107,24 @@ def to_text(value: Any) -> str:
     return dump_json(value).decode()
 
 
-def _say_rewriting(schema: Any, notes: tuple[str, ...]) -> str | None:
-    """How the root of an input schema is shown that clients would not take as it is."""
+def _say_rewriting(schema: Any, form: ClientForm) -> str | None:
+    """How an input schema is shown that clients would not take as it is, or would leave the tool out for."""
     composed = [keyword for keyword in _COMPOSITIONS if isinstance(schema, dict) and keyword in schema]
     told = [f"its root's {' and '.join(composed)} is shown as plain properties."] if composed else []
-    return " ".join([*told, *notes]) or None
+    unmirrored = [f"No argument is repeated in a header: {form.unmirrored}."] if form.unmirrored else []
+    return " ".join([*told, *form.notes, *unmirrored]) or None
 
 
-def _shape_input(members: Members, shape: Shape) -> tuple[str, tuple[str, ...]]:
-    """The input schema for a client, and the sentences of what it does not say."""
+def _shape_input(members: Members, shape: Shape) -> tuple[str, ClientForm]:
+    """The input schema for a client as JSON, and the form with what it does not say; a copy has nothing to say."""
     schema = members.values.get("inputSchema")
     if shape.exact_schemas:
-        return to_text(_spell_out(to_exact_input(schema))), ()
+        return to_text(_spell_out(to_exact_input(schema))), _AS_IT_IS
     if is_plain(schema, dropped=shape.dropped):
-        return members.copy("inputSchema"), ()
+        return members.copy("inputSchema"), _AS_IT_IS
     inlined = inline_plain(schema, dropped=shape.dropped)
     form = ClientForm(inlined) if inlined is not None else to_input_form(schema, dropped=shape.dropped)
-    return to_text(form.schema), form.notes
+    return to_text(form.schema), form
 
 
 def _find_output(members: Members, shape: Shape) -> str | None:

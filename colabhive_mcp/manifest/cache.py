@@ -101,6 +101,24 @@ class ManifestCache:
         """The copy at hand, however old; None before the first."""
         return self._copy
 
+    @property
+    def age(self) -> float:
+        """Seconds since the copy at hand was known to be the gateway's; 0 where there is none."""
+        return max(0.0, self._clock() - self._expires + self._ttl) if self._copy is not None else 0.0
+
+    def renew(self) -> tuple[Manifest, str | None]:
+        """The manifest after a look at the gateway, or one that another thread has begun, and why that failed.
+
+        Raises what the fetch raised where there is no copy.
+        """
+        with self._changed:
+            looking = self._fetching
+            self._changed.wait_for(lambda: not self._fetching)
+            early = looking or self._failures.is_early()
+            self._fetching = not early
+        manifest = self.get() if early else self._refresh()
+        return manifest, None if self._error is None else str(self._error)
+
     def get(self) -> Manifest:
         """The manifest, from the gateway only where there is no fresh copy.
 
@@ -214,7 +232,8 @@ class ManifestCache:
             delay = self._failures.extend(ordered=_find_order(error))
             self._error, copy = error, self._copy
             self._changed.notify_all()
-        self._record(ManifestFailed(error.message, delay, None if copy is None else len(copy.tools)))
+        status = error.status if isinstance(error, GatewayError) else None
+        self._record(ManifestFailed(error.message, delay, None if copy is None else len(copy.tools), status))
         if copy is None:
             raise error
         return copy

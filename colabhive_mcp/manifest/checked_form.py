@@ -12,6 +12,7 @@ from typing import Any
 
 from colabhive_mcp.manifest.dialects import ANNOTATIONS
 from colabhive_mcp.manifest.document import Document
+from colabhive_mcp.manifest.headers import MIRROR
 from colabhive_mcp.manifest.patterns import Untranslatable, build_pattern
 from colabhive_mcp.manifest.rewriting import Form, Json, Rewrite, Style, render
 from colabhive_mcp.manifest.styles import EXACT, drop, rewrite_flag
@@ -70,7 +71,7 @@ def _leave(form: Form, written: Json) -> None:
 _CHECKED = Style(
     {
         **EXACT,
-        **dict.fromkeys(ANNOTATIONS, drop),
+        **dict.fromkeys((*ANNOTATIONS, MIRROR), drop),
         "pattern": _rewrite_pattern,
         "patternProperties": _rewrite_pattern_properties,
         "additionalProperties": _rewrite_other_properties("additionalProperties"),

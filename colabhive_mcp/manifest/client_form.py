@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from colabhive_mcp.manifest.dialects import ANNOTATIONS, REFERENCES, UnusableSchema
 from colabhive_mcp.manifest.document import Document, load_document
-from colabhive_mcp.manifest.rewriting import Form, Json, overlay, render, unite
+from colabhive_mcp.manifest.headers import HeaderParameter, find_header_parameters, find_headers, say_fault
+from colabhive_mcp.manifest.rewriting import Form, Json, Style, overlay, render, unite
 from colabhive_mcp.manifest.styles import OUTPUT, build_input_style
 from colabhive_mcp.manifest.wording import SHOWN_LENGTH, to_list, to_quoted, to_words
 
 MAX_TOLD = 8
+_MOVED = "in the form that clients are shown, an argument with x-mcp-header would stand elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
 class ClientForm:
-    """An input schema as every client takes it; *notes* are sentences of what it does not say."""
+    """An input schema as every client takes it; *notes* are sentences of what it does not say.
+
+    *unmirrored* is why none of its arguments is repeated in an HTTP header, where the original asks for that.
+    """
 
     schema: Json
     notes: tuple[str, ...] = ()
+    unmirrored: str | None = None
 
 
 def to_input_form(schema: Any, *, dropped: frozenset[str] = frozenset()) -> ClientForm:
@@ -39,8 +45,24 @@ def to_input_form(schema: Any, *, dropped: frozenset[str] = frozenset()) -> Clie
         UnusableSchema: as `load_document`, and for a schema that no object fits, as arguments always are one.
     """
     document = _load_input(schema)
+    wanted, faults = find_headers(schema)
+    if wanted:
+        form = _render(document, build_input_style(dropped, mirrored=True))
+        if set(find_header_parameters(form.schema)) == set(wanted):
+            return form
+    plain = _render(document, build_input_style(dropped))
+    return replace(plain, unmirrored=say_fault(faults[0]) if faults else _MOVED) if wanted or faults else plain
+
+
+def find_mirrored(schema: Any, *, exact: bool) -> tuple[HeaderParameter, ...]:
+    """The arguments that whoever was shown a usable input *schema*, *exact* or in its form, repeats in HTTP headers."""
+    wanted = find_header_parameters(schema)
+    return wanted if exact or not wanted else find_header_parameters(to_input_form(schema).schema)
+
+
+def _render(document: Document, style: Style) -> ClientForm:
     notes: list[str] = []
-    root = render(document, build_input_style(dropped), lambda form: _Root(form).build(notes))
+    root = render(document, style, lambda form: _Root(form).build(notes))
     return ClientForm(root, tuple(unite(notes)))
 
 

@@ -18,6 +18,7 @@ from colabhive_mcp.manifest.document import find_faults
 from colabhive_mcp.manifest.drafts import Steps, to_steps
 from colabhive_mcp.manifest.fields import check_envelope, check_fields, find_unknown
 from colabhive_mcp.manifest.findings import ERROR, LIMIT, Finding, Rule, build_finding, to_pointer
+from colabhive_mcp.manifest.headers import find_headers
 from colabhive_mcp.manifest.inventory import say_left_out
 from colabhive_mcp.manifest.model import UnusableTool, build_tool
 from colabhive_mcp.manifest.nesting import MAX_LEVELS, find_deep, find_unwritable
@@ -60,7 +61,7 @@ def validate(manifest: Any, *, check_endpoint: CheckEndpoint | None = None) -> l
         words = f"a manifest is an object, and this is {to_words(manifest)}"
         return [build_finding(CHECKS["not-an-object"], "", words, "Write one JSON object for each tool.", breaks=True)]
     checks: tuple[Callable[[Any], Iterator[Finding]], ...] = (
-        *(_check_json, _check_fields, _check_schemas, _check_examples, find_unknown),
+        *(_check_json, _check_fields, _check_schemas, _check_headers, _check_examples, find_unknown),
         lambda checked: _check_endpoint(checked, check_endpoint),
     )
     return list(dict.fromkeys(finding for check in checks for finding in islice(check(manifest), LIMIT)))
@@ -156,6 +157,12 @@ def _check_schemas(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         for fault in others[:LIMIT]:
             pointer = to_pointer((field, *_find_place(schema, fault)))
             yield build_finding(CHECKS["unusable-schema"], pointer, f"{field}: {fault}", _mend(fault), breaks=breaks)
+
+
+def _check_headers(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    mend = "Put it on a string, an integer or a boolean under properties, with a name of letters, digits and hyphens."
+    for steps, words in find_headers(manifest.get("inputSchema")).faults:
+        yield build_finding(CHECKS["unusable-header"], to_pointer(("inputSchema", *steps)), words, mend)
 
 
 def _find_refusal(field: str, schema: Any) -> list[UnusableSchema]:

@@ -28,6 +28,7 @@ CHECKS: Mapping[str, Rule] = {
         Rule(
             "unusable-schema", ERROR, "inputSchema and outputSchema are valid JSON Schema that values can be held to."
         ),
+        Rule("unusable-header", ERROR, "Each x-mcp-header names a header of its own, on an input of a simple type."),
         Rule("example-input", ERROR, "Each example's input fits inputSchema."),
         Rule("example-output", ERROR, "Each example's output fits outputSchema."),
         Rule("too-expensive", WARNING, "An example can be checked in a moment."),

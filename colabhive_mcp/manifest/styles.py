@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from colabhive_mcp.manifest.headers import MIRROR
 from colabhive_mcp.manifest.patterns import build_pattern, is_portable
 from colabhive_mcp.manifest.rewriting import Form, Json, Rewrite, Style
 
@@ -285,17 +286,23 @@ INPUT = Style(
         "default": _rewrite_default,
         # Some models refuse a format that they do not know.
         "format": _rewrite_format,
-        # It asks the client to repeat an argument as an HTTP header, which nobody here reads.
-        "x-mcp-header": drop,
+        # It asks the client to repeat an argument in an HTTP header; see `build_input_style`.
+        MIRROR: drop,
     },
     _finish_input,
 )
 
 
-@lru_cache(maxsize=16)
-def build_input_style(dropped: frozenset[str]) -> Style:
-    """The style of inputs for a client that cannot be told the keywords *dropped* as well."""
-    return replace(INPUT, dropped=dropped)
+_MIRRORED = {keyword: rewrite for keyword, rewrite in INPUT.table.items() if keyword != MIRROR}
+
+
+@lru_cache(maxsize=32)
+def build_input_style(dropped: frozenset[str], *, mirrored: bool = False) -> Style:
+    """The style of inputs for a client that cannot be told the keywords *dropped* as well.
+
+    Where they are *mirrored*, arguments say that they are to be repeated in HTTP headers.
+    """
+    return replace(INPUT, table=_MIRRORED if mirrored else INPUT.table, dropped=dropped)
 
 
 # Output

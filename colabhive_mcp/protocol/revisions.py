@@ -26,7 +26,6 @@ class Revision(NamedTuple):
     resource_links: bool = False
     websites: bool = False  # Implementation.websiteUrl and .description
     errors_without_id: bool = False  # an error to an unreadable frame has no id; before, JSON-RPC's null
-    list_changed: bool = False  # tools/list_changed without having been asked for in a stream
     completions: bool = False  # the capability; the method itself is in every revision
     not_found: int = RESOURCE_NOT_FOUND  # the code for a resource that there is not
 
@@ -36,15 +35,13 @@ class Revision(NamedTuple):
         return (self.annotations, self.titles, self.tool_meta, self.structured, self.any_structured)
 
 
-_2024_11_05: dict[str, Any] = {"list_changed": True}
-_2025_03_26 = {**_2024_11_05, "annotations": True, "audio": True, "progress_message": True, "completions": True}
+_2025_03_26: dict[str, Any] = {"annotations": True, "audio": True, "progress_message": True, "completions": True}
 _2025_06_18 = {**_2025_03_26, "titles": True, "tool_meta": True, "structured": True, "resource_links": True}
 _2025_11_25 = {**_2025_06_18, "websites": True, "errors_without_id": True}
 _2026_07_28 = {
     **_2025_11_25,
     "modern": True,
     "any_structured": True,
-    "list_changed": False,
     "not_found": INVALID_PARAMS,
 }
 
@@ -55,7 +52,7 @@ REVISIONS: dict[str, Revision] = {
         Revision("2025-11-25", **_2025_11_25),
         Revision("2025-06-18", **_2025_06_18),
         Revision("2025-03-26", **_2025_03_26, batches=True),
-        Revision("2024-11-05", **_2024_11_05),
+        Revision("2024-11-05"),
     )
 }
 SUPPORTED = tuple(REVISIONS)  # newest first

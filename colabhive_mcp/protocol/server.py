@@ -13,12 +13,12 @@ from colabhive_mcp.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
-    UNSUPPORTED_VERSION,
     BridgeError,
     BrokenInstallation,
     Cancelled,
     ClientError,
 )
+from colabhive_mcp.protocol.eras import SERVER_KEY, SUBSCRIPTION_KEY, find_progress_token, identify, read_client
 from colabhive_mcp.protocol.messages import (
     Encoded,
     ErrorResponse,
@@ -27,11 +27,12 @@ from colabhive_mcp.protocol.messages import (
     Response,
     to_error,
 )
-from colabhive_mcp.protocol.revisions import OLDEST, REVISIONS, SUPPORTED, Revision, negotiate
+from colabhive_mcp.protocol.revisions import OLDEST, SUPPORTED, Revision, negotiate
 from colabhive_mcp.protocol.toolbox import (
     Caller,
     Changed,
     Client,
+    Completion,
     Context,
     KeepAlive,
     Progress,
@@ -40,14 +41,11 @@ from colabhive_mcp.protocol.toolbox import (
     ToolResult,
 )
 
-META = "io.modelcontextprotocol/"
-VERSION_KEY = META + "protocolVersion"
-CLIENT_KEY = META + "clientInfo"
-CAPABILITIES_KEY = META + "clientCapabilities"
-SERVER_KEY = META + "serverInfo"
+LOGGER = "colabhive.calls"  # of the log messages that a client is sent
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 MAX_COMPLETIONS = 100  # in one answer, by the specification
 DISCOVERY_TTL_MS = 3_600_000  # what discovery tells changes with the program, not while it runs
+MOST_MET = 1000  # clients that are remembered, so that each is greeted once
 
 
 Answer = Notification | KeepAlive | Response | ErrorResponse
@@ -59,13 +57,15 @@ class _Method(NamedTuple):
     handler: _Handler
     legacy: bool = True
     modern: bool = True
+    announces: bool = False  # it is of use only where notices are delivered
 
 
 class Server:
     """Answers requests for one toolbox.
 
     *info* is an Implementation with every field that we have; *report* is told of faults of our own, which the peer
-    sees only as -32603; *greet* of each client once.
+    sees only as -32603; *greet* of each client once. *announces* says that the transport delivers what is told unasked:
+    only then is a change of the list promised, and ``subscriptions/listen`` offered.
     """
 
     def __init__(
@@ -76,21 +76,30 @@ class Server:
         instructions: str,
         report: Callable[[Exception], None],
         greet: Callable[[Client, Revision], None],
+        announces: bool = True,
     ) -> None:
         self._toolbox = toolbox
         self._info = info
         self._instructions = instructions
         self._report = report
         self._greet = greet
+        self._announces = announces
+        self._met: set[tuple[Client, str]] = set()
 
     def answer(self, request: Request, context: Context) -> _Steps:
         """Zero or more notifications and signs of life, then one response; none once the caller has cancelled."""
         try:
-            caller = _identify(request, context)
-            method = _find_method(request.method, caller)
-            if caller.revision.modern and not context.session.greeted:
-                context.session.greeted = True
-                self._greet(caller.client, caller.revision)
+            caller = identify(request, context)
+        except ClientError as error:
+            yield to_error(request.id, error)
+        else:
+            yield from self.respond(request, caller)
+
+    def respond(self, request: Request, caller: Caller) -> _Steps:
+        """The answer to a caller who is known. Behind the response of a stream that the server ends stands a notice."""
+        try:
+            method = self._find_method(request.method, caller)
+            self._meet(caller)
             yield from method.handler(self, request, caller)
         except Cancelled:
             return
@@ -114,7 +123,7 @@ class Server:
     def notices(self, context: Context) -> Iterator[Notification | KeepAlive]:
         """What a legacy session is told unasked once it said ``notifications/initialized``: that its list changed."""
         session = context.session
-        caller = Caller(session.revision or OLDEST, session, context.cancel)
+        caller = Caller(session.revision or OLDEST, session, context.cancel, stopping=context.stopping)
         for mark in self._toolbox.changes(caller):
             yield Notification("notifications/tools/list_changed") if mark is Changed.MARK else KeepAlive.MARK
 
@@ -126,11 +135,11 @@ class Server:
         if not isinstance(version, str):
             raise ClientError('"protocolVersion" must be a string such as "2025-11-25"')
         session.revision = revision = negotiate(version)
-        session.client = _read_client(request.params.get("clientInfo"))
-        session.initialized, session.listed, session.greeted = False, None, True
+        session.client = read_client(request.params.get("clientInfo"))
+        session.initialized, session.listed = False, None
         result = {
             "protocolVersion": revision.name,
-            "capabilities": _capabilities(revision),
+            "capabilities": self._capabilities(revision),
             "serverInfo": self._shape_info(revision),
             "instructions": self._instructions,
         }
@@ -146,7 +155,7 @@ class Server:
             caller,
             {
                 "supportedVersions": list(SUPPORTED),
-                "capabilities": _capabilities(caller.revision),
+                "capabilities": self._capabilities(caller.revision),
                 "instructions": self._instructions,
             },
             ttl_ms=DISCOVERY_TTL_MS,
@@ -158,9 +167,12 @@ class Server:
         yield self._complete(request, caller, {})
 
     def logging_set_level(self, request: Request, caller: Caller) -> _Steps:
-        """Accepted; the log goes to stderr at the operator's level."""
-        if request.params.get("level") not in LOG_LEVELS:
+        """From which level on this client is told of the stages of its calls, as log messages."""
+        level = request.params.get("level")
+        if level not in LOG_LEVELS:
             raise ClientError(f'"level" must be one of {", ".join(LOG_LEVELS)}')
+        assert caller.session is not None
+        caller.session.verbosity.level = level
         yield self._complete(request, caller, {})
 
     def tools_list(self, request: Request, caller: Caller) -> _Steps:
@@ -178,15 +190,34 @@ class Server:
             raise ClientError('"name" must be a string')
         if arguments is not None and not isinstance(arguments, dict):
             raise ClientError('"arguments" must be an object')
-        token = _progress_token(request)
+        token = find_progress_token(request)
         for step in self._toolbox.call_tool(name, arguments or {}, caller):
             match step:
                 case ToolResult(body):
+                    yield from _to_log(caller, name, *_LAST_WORDS[bool(body.get("isError"))])
                     yield Response(request.id, _join(body, self._finish(caller)))
-                case Progress() if token is not None:
-                    yield _to_progress(step, token, caller.revision)
+                case Progress():
+                    yield from _to_log(caller, name, "info", step.message)
+                    yield KeepAlive.MARK if token is None else _to_progress(step, token, caller.revision)
                 case _:
                     yield KeepAlive.MARK
+
+    def subscriptions_listen(self, request: Request, caller: Caller) -> _Steps:
+        """A stream of the changes that were asked for and are told, until the client or the server ends it.
+
+        Subscriptions: "The server MUST send notifications/subscriptions/acknowledged as the first message"; each
+        message carries the id of the request. Ended by the server, there is a result first, then the notice that
+        Cancellation requires: "A server MUST send notifications/cancelled referencing a subscriptions/listen request".
+        """
+        honoured = _read_subscriptions(request)
+        meta = {SUBSCRIPTION_KEY: request.id}
+        yield Notification("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": honoured})
+        for mark in self._toolbox.changes(caller):
+            wanted = mark is Changed.MARK and honoured
+            yield Notification("notifications/tools/list_changed", {"_meta": meta}) if wanted else KeepAlive.MARK
+        if not caller.cancel.is_set():
+            yield Response(request.id, _join({"_meta": meta}, self._finish(caller)))
+            yield Notification("notifications/cancelled", {"_meta": meta, "requestId": request.id})
 
     def resources_list(self, request: Request, caller: Caller) -> _Steps:
         """The resources that are always there."""
@@ -218,9 +249,9 @@ class Server:
         Completion: "Servers return an array of completion values ranked by relevance, with: Maximum 100 items".
         """
         template, argument, value = _read_completion(request)
-        found = self._toolbox.complete(template, argument, value, caller)
+        found = Completion((), 0) if template is None else self._toolbox.complete(template, argument, value, caller)
         if found is None:
-            raise ClientError(f"Nothing is completed for {argument[:80]} of {template[:200]}")
+            raise ClientError(f"Nothing is completed for {argument[:80]} of {str(template)[:200]}")
         values = list(found.values[:MAX_COMPLETIONS])
         completion = {"values": values, "total": found.total, "hasMore": found.total > len(values)}
         yield self._complete(request, caller, {"completion": completion})
@@ -251,6 +282,31 @@ class Server:
         hints = {} if ttl_ms is None else {"ttlMs": ttl_ms, "cacheScope": scope}
         return {"resultType": "complete", **hints, "_meta": {SERVER_KEY: self._shape_info(caller.revision)}}
 
+    def _find_method(self, name: str, caller: Caller) -> _Method:
+        method = _METHODS.get(name)
+        unserved = method is not None and method.announces and not self._announces
+        if method is None or unserved or not (method.modern if caller.revision.modern else method.legacy):
+            raise ClientError(f"Method not found: {name[:80]}", code=METHOD_NOT_FOUND)
+        return method
+
+    def _meet(self, caller: Caller) -> None:
+        """Greet a modern client, which has no handshake, with the first request that it is known by."""
+        known = (caller.client, caller.revision.name)
+        if caller.revision.modern and known not in self._met:
+            if len(self._met) >= MOST_MET:
+                self._met.clear()
+            self._met.add(known)
+            self._greet(caller.client, caller.revision)
+
+    def _capabilities(self, revision: Revision) -> dict[str, Any]:
+        """Only what works: where notices are not delivered none are promised."""
+        return {
+            "tools": {"listChanged": True} if self._announces else {},
+            "resources": {},
+            **({"completions": {}} if revision.completions else {}),
+            **({"prompts": {}} if revision.modern else {"logging": {}}),  # there, a method that is answered is promised
+        }
+
     def _shape_info(self, revision: Revision) -> dict[str, str]:
         hidden = (set() if revision.titles else {"title"}) | (
             set() if revision.websites else {"websiteUrl", "description"}
@@ -270,89 +326,15 @@ _METHODS: dict[str, _Method] = {
     "resources/read": _Method(Server.resources_read),
     "prompts/list": _Method(Server.prompts_list),
     "completion/complete": _Method(Server.completion_complete),
+    "subscriptions/listen": _Method(Server.subscriptions_listen, legacy=False, announces=True),
 }
-_WITHOUT_SESSION = {"initialize", "ping"}
-
-
-def _identify(request: Request, context: Context) -> Caller:
-    """Which era a request is of: the modern one by its ``_meta``, the legacy one by the session's handshake."""
-    meta = request.params.get("_meta")
-    meta = meta if isinstance(meta, dict) else {}
-    token = meta.get("progressToken")
-    wants_progress = _is_token(token)
-    if request.method == "initialize":
-        return Caller(OLDEST, context.session, context.cancel)
-    if VERSION_KEY in meta:
-        return Caller(_read_modern(meta), None, context.cancel, wants_progress, _read_client(meta.get(CLIENT_KEY)))
-    revision = context.session.revision
-    if CLIENT_KEY in meta or CAPABILITIES_KEY in meta or (revision is None and request.method not in _WITHOUT_SESSION):
-        raise ClientError(_missing_version(request.method))
-    return Caller(revision or OLDEST, context.session, context.cancel, wants_progress)
-
-
-def _missing_version(method: str) -> str:
-    return (
-        f'{method}: begin with "initialize" (up to 2025-11-25), or send "{VERSION_KEY}" and "{CAPABILITIES_KEY}" '
-        'in the "_meta" of each request (2026-07-28)'
-    )
-
-
-def _read_modern(meta: Mapping[str, Any]) -> Revision:
-    """The revision of a modern request, its required fields checked.
-
-    Basic protocol, ``_meta``: "A request missing any required field is malformed; the server MUST reject it with
-    JSON-RPC error code -32602". The version comes first, since of a version that we don't have the other rules are
-    not known.
-    """
-    version, capabilities, client = meta[VERSION_KEY], meta.get(CAPABILITIES_KEY), meta.get(CLIENT_KEY)
-    if not isinstance(version, str):
-        raise ClientError(f'"{VERSION_KEY}" must be a string')
-    revision = REVISIONS.get(version)
-    if revision is None or not revision.modern:
-        raise ClientError(
-            f"Unsupported protocol version: {version[:40]}"
-            + ('; it begins with "initialize"' if revision is not None else ""),
-            code=UNSUPPORTED_VERSION,
-            data={"supported": list(SUPPORTED), "requested": version},
-        )
-    if not _are_capabilities(capabilities):
-        raise ClientError(f'"{CAPABILITIES_KEY}" is required, an object of objects; {{}} means none')
-    if client is not None and not _is_implementation(client):
-        raise ClientError(f'"{CLIENT_KEY}" must be an object with "name" and "version"')
-    return revision
-
-
-def _are_capabilities(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(member, dict) for member in value.values())
-
-
-def _is_implementation(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("version"), str)
-
-
-def _find_method(name: str, caller: Caller) -> _Method:
-    method = _METHODS.get(name)
-    if method is None or not (method.modern if caller.revision.modern else method.legacy):
-        raise ClientError(f"Method not found: {name[:80]}", code=METHOD_NOT_FOUND)
-    return method
-
-
-def _capabilities(revision: Revision) -> dict[str, Any]:
-    """Only what works: a revision whose notices need a stream that is not offered is promised none."""
-    tools = {"listChanged": True} if revision.list_changed else {}
-    return {"tools": tools, "resources": {}, **({"completions": {}} if revision.completions else {})}
+_LAST_WORDS = {False: ("info", "Finished"), True: ("error", "Failed")}
 
 
 def _join(body: Mapping[str, Any], finish: Mapping[str, Any]) -> dict[str, Any]:
     """A result with what its era adds; each may have a ``_meta`` of its own."""
     meta = {**body.get("_meta", {}), **finish.get("_meta", {})}
     return {**body, **finish, **({"_meta": meta} if meta else {})}
-
-
-def _read_client(value: Any) -> Client:
-    members = value if isinstance(value, dict) else {}
-    name, version = members.get("name"), members.get("version")
-    return Client(name if isinstance(name, str) else None, version if isinstance(version, str) else None)
 
 
 def _read_cursor(request: Request) -> str | None:
@@ -362,30 +344,19 @@ def _read_cursor(request: Request) -> str | None:
     return cursor
 
 
-def _read_completion(request: Request) -> tuple[str, str, str]:
-    """The template, the argument and the value so far of a request to complete one."""
+def _read_completion(request: Request) -> tuple[str | None, str, str]:
+    """The template, None for a prompt, the argument and the value so far of a request to complete one."""
     reference, argument = request.params.get("ref"), request.params.get("argument")
     members = argument if isinstance(argument, dict) else {}
     name, value = members.get("name"), members.get("value")
     if not isinstance(reference, dict) or not isinstance(name, str) or not isinstance(value, str):
         raise ClientError('"ref" must be an object, and "argument" one with the strings "name" and "value"')
+    if reference.get("type") == "ref/prompt" and isinstance(reference.get("name"), str):
+        return None, name, value  # there are no prompts, and clients ask all the same
     template = reference.get("uri")
     if reference.get("type") != "ref/resource" or not isinstance(template, str):
-        raise ClientError(
-            '"ref" must be of a resource template, {"type": "ref/resource", "uri": …}: there are no prompts'
-        )
+        raise ClientError('"ref" must be such as {"type": "ref/resource", "uri": …}, of a resource template')
     return template, name, value
-
-
-def _is_token(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def _progress_token(request: Request) -> str | int | None:
-    """The client's token, 0 and "" included; one of another type is none, and the call is served all the same."""
-    meta = request.params.get("_meta")
-    token = meta.get("progressToken") if isinstance(meta, dict) else None
-    return token if _is_token(token) else None
 
 
 def _to_progress(step: Progress, token: str | int, revision: Revision) -> Notification:
@@ -395,3 +366,19 @@ def _to_progress(step: Progress, token: str | int, revision: Revision) -> Notifi
     if revision.progress_message:
         params["message"] = step.message
     return Notification("notifications/progress", params)
+
+
+def _to_log(caller: Caller, tool: str, level: str, words: str) -> Iterator[Notification]:
+    """A stage of a call as a log message, for a legacy client that asked for messages of that level."""
+    wanted = caller.session.verbosity.level if caller.session is not None else None
+    if wanted is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted):
+        data = {"tool": tool, "message": words}
+        yield Notification("notifications/message", {"level": level, "logger": LOGGER, "data": data})
+
+
+def _read_subscriptions(request: Request) -> dict[str, bool]:
+    """The kinds of changes that are asked for and can be told."""
+    wanted = request.params.get("notifications")
+    if not isinstance(wanted, dict):
+        raise ClientError('"notifications" must be an object such as {"toolsListChanged": true}')
+    return {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}

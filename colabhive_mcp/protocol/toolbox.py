@@ -6,8 +6,9 @@ Knows no method and no wire: the server turns these values into messages, a tool
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from colabhive_mcp.protocol.revisions import Revision
@@ -48,8 +49,15 @@ NOBODY = Client()
 
 
 @dataclass(slots=True)
+class Verbosity:
+    """From which *level* on (one of LOG_LEVELS) a client is told what its calls do; None before it asked for any."""
+
+    level: str | None = None
+
+
+@dataclass(slots=True)
 class Session:
-    """What one connection remembers: the legacy handshake, and whether its client was told of in the log.
+    """What one connection remembers of the legacy handshake, and how much its client wants to be told.
 
     *listed* is the toolbox's own: the tools that this session was shown. Modern requests read nothing of it.
     """
@@ -57,21 +65,31 @@ class Session:
     revision: Revision | None = None
     client: Client = NOBODY
     initialized: bool = False
-    greeted: bool = False
     listed: Any = None
+    verbosity: Verbosity = field(default_factory=Verbosity)
+
+
+def _go_on() -> bool:
+    return False
 
 
 class Context(NamedTuple):
-    """What a transport gives with each request."""
+    """What a transport gives with each request.
+
+    *stopping* tells whether the server is about to end: what can be finished later is then told so. *trace* are the
+    headers of W3C Trace Context, for the gateway.
+    """
 
     session: Session
     cancel: Cancel
+    stopping: Callable[[], bool] = _go_on
+    trace: Mapping[str, str] = MappingProxyType({})
 
 
 class Caller(NamedTuple):
     """Who asks: the revision in force, the legacy session (None in the modern era) and the way to cancel.
 
-    *progress* tells whether progress will reach anybody.
+    *progress* tells whether progress will reach anybody; *stopping* and *trace* are the context's.
     """
 
     revision: Revision
@@ -79,6 +97,8 @@ class Caller(NamedTuple):
     cancel: Cancel
     progress: bool = False
     client: Client = NOBODY
+    stopping: Callable[[], bool] = _go_on
+    trace: Mapping[str, str] = MappingProxyType({})
 
 
 class Listing(NamedTuple):
@@ -148,6 +168,16 @@ class Toolbox(Protocol):
         """The values for *argument* of a resource *template* that go on from *value*; None where it has none such."""
         ...
 
+    def header_parameters(self, name: str, caller: Caller) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """The arguments of the tool *name* that a client repeats in HTTP headers: each header, and the path to it.
+
+        None for a tool that is not offered, and where no manifest can be had: the call itself tells of both.
+        """
+        ...
+
     def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
-        """A mark whenever what this caller would list has changed and can be listed; signs of life between."""
+        """A mark whenever what this caller would list has changed and can be listed; signs of life between.
+
+        It ends where the caller has cancelled or the server is stopping.
+        """
         ...

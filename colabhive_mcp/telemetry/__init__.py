@@ -1,5 +1,7 @@
 """One event value, many sinks.
 
-events  what can happen
-logs    events and records as JSON or text; redaction
+events   what can happen
+logs     events and records as JSON or text; redaction
+metrics  events as Prometheus metrics
+scrapes  an address that answers scrapes and nothing else
 """

@@ -64,11 +64,15 @@ class ManifestFetched(NamedTuple):
 
 
 class ManifestFailed(NamedTuple):
-    """A refresh failed; *serving* is the number of tools of the last good copy, None where there is none."""
+    """A refresh failed; *serving* is the number of tools of the last good copy, None where there is none.
+
+    *status* is the gateway's, None where it gave none.
+    """
 
     error: str
     retry_in_s: float
     serving: int | None
+    status: int | None = None
     name: str = "manifest.failed"
     level: str = "warning"
 
@@ -100,7 +104,7 @@ class ToolLeftOut(NamedTuple):
 
 
 class ToolRewritten(NamedTuple):
-    """A tool is shown with another schema than its own, whose form clients refuse; calls are held to its own."""
+    """A tool is shown with another schema than its own, for which clients refuse it; calls are held to its own."""
 
     tool: str
     reason: str
@@ -135,6 +139,105 @@ class Failed(NamedTuple):
     traceback: str | None = None
     name: str = "mcp.internal_error"
     level: str = "error"
+
+
+class TenantAdded(NamedTuple):
+    """A key that the gateway accepted has a place in the relay; *resident* counts the places taken."""
+
+    resident: int
+    name: str = "pool.tenant_added"
+    level: str = "info"
+
+
+class TenantEvicted(NamedTuple):
+    """A tenant has lost its place: to another one, since its key was refused, or since the relay was set up anew."""
+
+    resident: int
+    reason: str
+    name: str = "pool.tenant_evicted"
+    level: str = "info"
+
+
+class KeyTurnedAway(NamedTuple):
+    """The gateway refused a key (*status* 401 or 403), which is remembered for a while."""
+
+    status: int
+    name: str = "pool.key_refused"
+    level: str = "info"
+
+
+class RequestServed(NamedTuple):
+    """One HTTP request has been answered, its stream included. *rpc* is the method of the JSON-RPC message in it."""
+
+    method: str
+    path: str
+    status: int
+    duration_ms: float
+    rpc: str | None = None
+    name: str = "http.request"
+    level: str = "debug"
+
+
+class RequestRefused(NamedTuple):
+    """A request was turned away at once: *reason* names the limit (REFUSALS) that it met."""
+
+    reason: str
+    status: int
+    name: str = "http.refused"
+    level: str = "debug"
+
+
+REFUSALS = ("threads", "tenant", "streams", "rate", "stopping")
+
+
+class RelayStarted(NamedTuple):
+    """The relay listens."""
+
+    address: str
+    threads: int
+    name: str = "relay.started"
+    level: str = "info"
+
+
+class RelayReloaded(NamedTuple):
+    """Settings were read again. *changed* are in force; *ignored* ones need a restart."""
+
+    changed: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    name: str = "relay.reloaded"
+    level: str = "info"
+
+
+class RelayStopped(NamedTuple):
+    """The relay has stopped; *unfinished* requests were given up after *duration_ms*."""
+
+    unfinished: int
+    duration_ms: float
+    name: str = "relay.stopped"
+    level: str = "info"
+
+
+class OfTenant:
+    """An *event* of one *tenant*, named by 16 hex digits of its key's SHA-256; its words hold no part of the key."""
+
+    __slots__ = ("event", "tenant")
+
+    def __init__(self, event: Event, tenant: str) -> None:
+        self.event = event
+        self.tenant = tenant
+
+    @property
+    def name(self) -> str:
+        """The event's own."""
+        return self.event.name
+
+    @property
+    def level(self) -> str:
+        """The event's own."""
+        return self.event.level
+
+    def _asdict(self) -> dict[str, Any]:
+        return {**self.event._asdict(), "tenant": self.tenant}
 
 
 class FrameSeen(NamedTuple):

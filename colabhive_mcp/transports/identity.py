@@ -22,16 +22,21 @@ INSTRUCTIONS = (
 )
 
 
-def build_server(toolbox: Toolbox, *, transport: str, record: Record) -> Server:
-    """The protocol's server for one toolbox on *transport*."""
+def report_fault(error: Exception, record: Record) -> None:
+    """A fault of our own, with its traceback, for the log."""
+    import traceback  # noqa: PLC0415 - for a fault of ours alone
+
+    lines = traceback.format_exception(type(error), error, error.__traceback__)
+    record(Failed(f"{type(error).__name__}: {error}", "".join(lines)))
+
+
+def build_server(toolbox: Toolbox, *, transport: str, record: Record, announces: bool = True) -> Server:
+    """The protocol's server for one toolbox on *transport*, which *announces* changes where it can."""
 
     def report(error: Exception) -> None:
-        import traceback  # noqa: PLC0415 - for a fault of ours alone
-
-        lines = traceback.format_exception(type(error), error, error.__traceback__)
-        record(Failed(f"{type(error).__name__}: {error}", "".join(lines)))
+        report_fault(error, record)
 
     def greet(client: Client, revision: Revision) -> None:
         record(SessionStarted(client.name, client.version, revision.name, transport))
 
-    return Server(toolbox, info=INFO, instructions=INSTRUCTIONS, report=report, greet=greet)
+    return Server(toolbox, info=INFO, instructions=INSTRUCTIONS, report=report, greet=greet, announces=announces)

@@ -65,6 +65,10 @@ class LateToolbox:
         """As the toolbox does."""
         return self._load().complete(template, argument, value, caller)
 
+    def header_parameters(self, name: str, caller: Caller) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """As the toolbox does."""
+        return self._load().header_parameters(name, caller)
+
     def changes(self, caller: Caller) -> Iterator[Changed | KeepAlive]:
         """As the toolbox does."""
         return self._load().changes(caller)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
-from colabhive_mcp.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, BridgeError
+from colabhive_mcp.errors import INVALID_REQUEST, PARSE_ERROR, BridgeError
 from colabhive_mcp.protocol.messages import (
     Batch,
     ErrorResponse,
@@ -31,11 +31,13 @@ from colabhive_mcp.protocol.messages import (
 from colabhive_mcp.protocol.server import Server
 from colabhive_mcp.protocol.toolbox import Context, KeepAlive, Session
 from colabhive_mcp.telemetry.events import Failed, FrameSeen, Record, Warned
+from colabhive_mcp.transports.frames import encode_answer
 from colabhive_mcp.transports.pipes import LineWriter, TooLong, read_lines
 from colabhive_mcp.transports.workers import Lane
 
 LAST_WORDS = 0.1  # seconds to write what is there when the time for calls is over
 LISTERS = 2  # lists have threads of their own: they are answered while every worker waits
+LISTENERS = 16  # subscriptions at a time; each has a thread for as long as it lasts
 
 
 class Options(NamedTuple):
@@ -157,7 +159,8 @@ class StdioServer:
         self._stopping = Event()
         self._calls = Lane("call", options.workers)
         self._lists = Lane("list", LISTERS)
-        self._lanes = {"tools/call": self._calls, "tools/list": self._lists}
+        self._streams = Lane("listen", LISTENERS)
+        self._lanes = {"tools/call": self._calls, "tools/list": self._lists, "subscriptions/listen": self._streams}
         self._in_flight: dict[RequestId, tuple[Exchange, Lane, Callable[[], None]]] = {}
         self._registry = threading.Condition()
         self._watching = False
@@ -221,19 +224,30 @@ class StdioServer:
         )
         task = _Task(self._answer, exchange)
         with self._registry:
-            known = self._in_flight.get(request.id)
-            taken = known is not None and known[0].is_open()
-            if lane is not None and not taken:
+            refusal = self._find_refusal(request, lane)
+            if lane is not None and refusal is None:
                 self._in_flight[request.id] = (exchange, lane, task)
-        if taken:
-            words = f"Invalid request: id {request.id!r} is still in use"
-            self._refuse(ErrorResponse(None, INVALID_REQUEST, words), batch)
+        if refusal is not None:
+            self._refuse(refusal, batch)
             return
         if lane is not None:
             lane.submit(task)
         else:
             task()
         self._watch()
+
+    def _find_refusal(self, request: Request, lane: Lane | None) -> ErrorResponse | None:
+        """Why *request* cannot be taken now."""
+        known = self._in_flight.get(request.id)
+        if known is not None and known[0].is_open():
+            return ErrorResponse(None, INVALID_REQUEST, f"Invalid request: id {request.id!r} is still in use")
+        if lane is self._streams and self._count(lane) >= LISTENERS:
+            words = f"There are {LISTENERS} subscriptions, which is all that there can be: cancel one"
+            return ErrorResponse(request.id, INVALID_REQUEST, words)
+        return None
+
+    def _count(self, lane: Lane) -> int:
+        return sum(used is lane for _, used, _ in self._in_flight.values())
 
     def _answer(self, exchange: Exchange) -> None:
         """Write what the server answers, for as long as it may be written."""
@@ -248,13 +262,8 @@ class StdioServer:
             exchange.close()
 
     def _write(self, exchange: Exchange, message: Outgoing) -> bool:
-        try:
-            line = encode(message)
-        except (ValueError, RecursionError) as error:
-            self._record(Failed(f"A result could not be written as JSON: {error}"))
-            message = ErrorResponse(exchange.request.id, INTERNAL_ERROR, "Internal error: the result is not JSON")
-            line = encode(message)
-        return exchange.write(message, line)
+        sent, line = encode_answer(message, exchange.request.id, self._record)
+        return exchange.write(sent, line)
 
     def _refuse(self, error: ErrorResponse, batch: _BatchReply | None = None) -> None:
         """Answer what is no message, or none that can be taken."""
@@ -309,7 +318,9 @@ class StdioServer:
         self._ended = True
         end = time.monotonic() + self._options.drain_timeout
         with self._registry:
-            self._registry.wait_for(lambda: not self._in_flight, self._options.drain_timeout)
+            self._registry.wait_for(
+                lambda: len(self._in_flight) == self._count(self._streams), self._options.drain_timeout
+            )
         self._abandon_all()
         self._writer.flush(max(end - time.monotonic(), LAST_WORDS))
 

@@ -43,7 +43,6 @@ NOT_OFFERED = [
     "roots/list",
     "sampling/createMessage",
     "elicitation/create",
-    "subscriptions/listen",
     "notifications/initialized",
     "tools/List",
     "TOOLS/LIST",
@@ -85,7 +84,8 @@ def test_discovery_tells_what_there_is(sessions: Sessions) -> None:
     """All revisions, capabilities of what works, hints for caching, and who answers, where clients look for it."""
     result = ask(sessions(), "server/discover", WHOLE_META)["result"]
     assert result["supportedVersions"] == list(reversed(spec.REVISIONS))
-    assert result["capabilities"] == {"tools": {}, "resources": {}, "completions": {}}
+    promised = {"tools": {"listChanged": True}, "resources": {}, "completions": {}, "prompts": {}}
+    assert result["capabilities"] == promised
     assert isinstance(result["ttlMs"], int)
     assert result["ttlMs"] >= 0
     assert result["cacheScope"] in ("public", "private")
@@ -305,13 +305,14 @@ def test_lists_of_what_else_there_is(
 
 @pytest.mark.parametrize("revision", spec.REVISIONS)
 def test_only_what_works_is_promised(revision: str, gateway: GatewayProcess, connect: Connect) -> None:
-    """Each revision is promised what it has; change notices only where they come without a stream."""
+    """Each revision is promised what it has: change notices, and log messages in those with a handshake."""
     client = connect(gateway, revision=revision, opened=False)
     params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     method, asked = ("server/discover", None) if revision == spec.MODERN else ("initialize", params)
     completions = {} if revision == "2024-11-05" else {"completions": {}}
-    tools = {} if revision == spec.MODERN else {"listChanged": True}
-    assert client.ask(method, asked)["result"]["capabilities"] == {"tools": tools, "resources": {}, **completions}
+    own = {"prompts": {}} if revision == spec.MODERN else {"logging": {}}
+    promised = {"tools": {"listChanged": True}, "resources": {}, **completions, **own}
+    assert client.ask(method, asked)["result"]["capabilities"] == promised
 
 
 @pytest.mark.parametrize("revision", spec.REVISIONS)
@@ -325,7 +326,10 @@ def test_what_is_not_offered_is_an_unknown_method(method: str, revision: str, se
 
 @pytest.mark.parametrize(
     ("revision", "methods"),
-    [(spec.MODERN, ["ping", "logging/setLevel"]), *((revision, ["server/discover"]) for revision in spec.LEGACY)],
+    [
+        (spec.MODERN, ["ping", "logging/setLevel"]),
+        *((revision, ["server/discover", "subscriptions/listen"]) for revision in spec.LEGACY),
+    ],
 )
 def test_methods_of_the_other_era_are_unknown(revision: str, methods: list[str], sessions: Sessions) -> None:
     """Each era has its own methods."""
@@ -347,13 +351,13 @@ def test_asking_for_what_is_not_there_is_no_news(gateway: GatewayProcess, connec
 
 
 def test_each_client_is_logged_once(gateway: GatewayProcess, connect: Connect) -> None:
-    """The log has one line for a handshake with the client's name; modern requests add none of their own after it."""
+    """The log has one line for a handshake, and one for each modern client by its name, however often it asks."""
     client = connect(gateway)
     for _ in range(3):
         ask(client, "tools/list", {**WHOLE_META, CLIENT: {"name": "other", "version": "2"}})
     client.close()
-    [event] = client.events("mcp.session.started")
-    assert (event["client"], event["client_version"], event["protocol_version"]) == ("tests", "1", "2025-11-25")
+    told = [(e["client"], e["client_version"], e["protocol_version"]) for e in client.events("mcp.session.started")]
+    assert told == [("tests", "1", "2025-11-25"), ("other", "2", spec.MODERN)]
 
 
 @pytest.mark.parametrize("client_info", [None, {"name": "modern", "version": "2"}], ids=["nameless", "named"])

@@ -185,7 +185,7 @@ def test_a_hundred_completions_at_most(gateway: GatewayProcess, connect: Connect
         ({"type": "ref/resource", "uri": TEMPLATE}, {"name": "name", "value": ""}),
         ({"type": "ref/resource", "uri": TEMPLATE}, {"name": "slug"}),
         ({"type": "ref/resource"}, {"name": "slug", "value": ""}),
-        ({"type": "ref/prompt", "name": "x"}, {"name": "slug", "value": ""}),
+        ({"type": "ref/prompt"}, {"name": "slug", "value": ""}),
         (None, {"name": "slug", "value": ""}),
         ({"type": "ref/resource", "uri": TEMPLATE}, None),
     ],

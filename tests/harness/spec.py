@@ -27,10 +27,14 @@ RESULTS = {
     "resources/read": "ReadResourceResult",
     "completion/complete": "CompleteResult",
     "prompts/list": "ListPromptsResult",
+    "subscriptions/listen": "SubscriptionsListenResult",
 }
 NOTIFICATIONS = {
     "notifications/progress": "ProgressNotification",
     "notifications/tools/list_changed": "ToolListChangedNotification",
+    "notifications/message": "LoggingMessageNotification",
+    "notifications/subscriptions/acknowledged": "SubscriptionsAcknowledgedNotification",
+    "notifications/cancelled": "CancelledNotification",
 }
 ERRORS = ("JSONRPCErrorResponse", "JSONRPCError")
 MODERN_ONLY = {"resultType", "ttlMs", "cacheScope"}

@@ -102,11 +102,24 @@ def ends_at(seconds: float, **more: Any) -> Callable[[float], dict[str, Any]]:
 
 
 def begin(
-    jobs: Jobs, *, progress: bool = False, sync_timeout: float = 30, interval: float = 2, longest: float = 300
+    jobs: Jobs,
+    *,
+    progress: bool = False,
+    sync_timeout: float = 30,
+    interval: float = 2,
+    longest: float = 300,
+    stops_at: float = float("inf"),
 ) -> Invocation:
-    """An invocation over *jobs*."""
+    """An invocation over *jobs*, on a server that is about to end *stops_at* seconds after its start."""
     limits = Limits(sync_timeout, interval, longest)
-    return Invocation(jobs, limits, cancel=jobs.time, clock=jobs.time, progress=progress)
+    return Invocation(
+        jobs,
+        limits,
+        cancel=jobs.time,
+        clock=jobs.time,
+        progress=progress,
+        stopping=lambda: jobs.time.passed >= stops_at,
+    )
 
 
 def run(jobs: Jobs, **options: Any) -> list[tuple[float, Any]]:
@@ -540,7 +553,8 @@ def test_cancelling_ends_a_real_wait() -> None:
             return super().fetch_invocation(invocation_id, **more)
 
     jobs = Polled(Time())
-    call = Invocation(jobs, Limits(30, 3600, 7200), cancel=cancel, clock=monotonic, progress=False)
+    limits = Limits(30, 3600, 7200)
+    call = Invocation(jobs, limits, cancel=cancel, clock=monotonic, progress=False, stopping=lambda: False)
     with pytest.raises(Cancelled):
         list(call.run("tool", {}, idempotency_key="k"))
     assert len(jobs.times("poll")) == 1

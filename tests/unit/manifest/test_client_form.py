@@ -55,7 +55,10 @@ def test_no_arguments(schema: Any) -> None:
         ({"type": "string", "format": "x-anything"}, {"type": "string"}),
         ({"type": "string", "pattern": "^a$"}, {"type": "string", "pattern": "^a$"}),
         ({"type": "string", "pattern": r"(?P<x>a)"}, {"type": "string"}),
-        ({"type": "string", "$comment": "c", "$id": "x", "$anchor": "y", "x-mcp-header": "h"}, {"type": "string"}),
+        (
+            {"type": "string", "$comment": "c", "$id": "x", "$anchor": "y", "x-mcp-header": "no name"},
+            {"type": "string"},
+        ),
         ({"default": {"$ref": "x"}, "const": {"$id": 5}}, {"default": {"$ref": "x"}, "const": {"$id": 5}}),
         ({"properties": {"$id": {"type": "string"}}}, {"properties": {"$id": {"type": "string"}}}),
         ({"prefixItems": [True], "items": False}, {"prefixItems": [{}], "items": {}}),

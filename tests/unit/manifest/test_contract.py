@@ -50,6 +50,8 @@ def nest(levels: int) -> Any:
 EXPENSIVE = {"type": "array", "items": {"anyOf": [{"contains": {"minimum": place}} for place in range(400)]}}
 
 # rule: manifest, the place that is changed, what is put there, where the finding is, whether the server goes without it
+TOKENS = "/inputSchema/properties/max_tokens"
+ROLE = "/inputSchema/properties/messages/items"
 CASES: list[tuple[str, Any, str, Any, str, bool]] = [
     ("not-json", SEED, "/x", float("nan"), "/x", True),
     ("not-json", SEED, "/tags", ["a", 10**5000], "/tags/1", True),
@@ -132,6 +134,8 @@ CASES: list[tuple[str, Any, str, Any, str, bool]] = [
     ("unusable-schema", SEED, "/inputSchema", False, "/inputSchema", True),
     ("unusable-schema", SEED, "/inputSchema", "string", "/inputSchema", True),
     ("unusable-schema", SEED, "/inputSchema", {"$ref": "#"}, "/inputSchema", True),
+    ("unusable-header", SEED, f"{TOKENS}/x-mcp-header", "a b", f"{TOKENS}/x-mcp-header", False),
+    ("unusable-header", SEED, f"{ROLE}/x-mcp-header", "Role", f"{ROLE}/x-mcp-header", False),
     ("example-input", SEED, "/examples/0/input/temperature", 3, "/examples/0/input/temperature", False),
     ("example-input", SEED, "/examples/0/input/messages/0/role", "king", "/examples/0/input/messages/0/role", False),
     ("example-output", SEED, "/examples/0/output/choices", ABSENT, "/examples/0/output", False),

@@ -45,7 +45,6 @@ def test_features_are_those_of_the_schemas(revision: str, feature: str) -> None:
     [
         ("errors_without_id", ["2025-11-25", "2026-07-28"]),
         ("any_structured", ["2026-07-28"]),
-        ("list_changed", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]),
         ("batches", ["2025-03-26"]),
     ],
 )

@@ -17,17 +17,10 @@ from colabhive_mcp.errors import (
     KeyRefused,
     ToolError,
 )
+from colabhive_mcp.protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, SUBSCRIPTION_KEY, VERSION_KEY
 from colabhive_mcp.protocol.messages import ErrorResponse, Notification, Request, Response, encode
 from colabhive_mcp.protocol.revisions import REVISIONS, Revision
-from colabhive_mcp.protocol.server import (
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    LOG_LEVELS,
-    MAX_COMPLETIONS,
-    SERVER_KEY,
-    VERSION_KEY,
-    Server,
-)
+from colabhive_mcp.protocol.server import LOG_LEVELS, MAX_COMPLETIONS, Server
 from colabhive_mcp.protocol.toolbox import (
     Caller,
     Changed,
@@ -52,7 +45,7 @@ LISTS = {
 }
 COMPLETING = {"ref": {"type": "ref/resource", "uri": "x:{y}"}, "argument": {"name": "y", "value": "a"}}
 MODERN_MEMBERS = {"resultType", "_meta"}
-NOT_KEPT = {"tools/call", "completion/complete"}
+NOT_KEPT = {"tools/call", "completion/complete", "subscriptions/listen"}
 
 
 @dataclass
@@ -95,6 +88,10 @@ class ScriptedToolbox:
         """The values."""
         return None if self.values is None else Completion(self.values, len(self.values))
 
+    def header_parameters(self, name: str, caller: Caller) -> tuple[()]:
+        """None."""
+        return ()
+
     def changes(self, caller: Caller) -> Iterator[Any]:
         """The marks."""
         yield from self.marks
@@ -109,6 +106,7 @@ class Peer:
     reports: list[Exception] = field(default_factory=list)
     greeted: list[tuple[Client, Revision]] = field(default_factory=list)
     cancel: Event = field(default_factory=Event)
+    announces: bool = True
 
     def __post_init__(self) -> None:
         self.session = Session()
@@ -118,6 +116,7 @@ class Peer:
             instructions="how",
             report=self.reports.append,
             greet=lambda client, revision: self.greeted.append((client, revision)),
+            announces=self.announces,
         )
         if self.revision != spec.MODERN:
             self.ask("initialize", {"protocolVersion": self.revision, "capabilities": {}})
@@ -132,8 +131,10 @@ class Peer:
         return list(self.server.answer(Request(7, method, params), Context(self.session, self.cancel)))
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None, *, dressed: bool = True) -> dict[str, Any]:
-        """The last message as it stands on the wire, held to the revision's schema."""
-        wire: dict[str, Any] = json.loads(encode(self.answer(method, params, dressed=dressed)[-1]))
+        """The response as it stands on the wire, held to the revision's schema."""
+        answer = self.answer(method, params, dressed=dressed)
+        response = next(message for message in answer if isinstance(message, Response | ErrorResponse))
+        wire: dict[str, Any] = json.loads(encode(response))
         spec.check(wire, revision=self.revision, method=method)
         return wire
 
@@ -162,7 +163,7 @@ METHODS: dict[str, tuple[dict[str, Any], bool, bool]] = {  # method -> params, i
     "completion/complete": (COMPLETING, True, True),
     "prompts/get": ({"name": "x"}, False, False),
     "resources/subscribe": ({"uri": "x:y"}, False, False),
-    "subscriptions/listen": ({}, False, False),
+    "subscriptions/listen": ({"notifications": {}}, False, True),
     "tasks/get": ({}, False, False),
     "tools/List": ({}, False, False),
     "": ({}, False, False),
@@ -174,7 +175,7 @@ METHODS: dict[str, tuple[dict[str, Any], bool, bool]] = {  # method -> params, i
 def test_methods_of_both_eras(peer: Peer, method: str) -> None:
     """Each method is served in the eras that have it, and is unknown in the other."""
     params, legacy, modern = METHODS[method]
-    answer = peer.answer(method, params)
+    answer = [message for message in peer.answer(method, params) if not isinstance(message, Notification)]
     assert len(answer) == 1
     if modern if is_modern(peer) else legacy:
         assert isinstance(answer[0], Response)
@@ -208,7 +209,7 @@ def test_the_handshake(peer: Peer) -> None:
     result: Any = answer.result
     assert (result["protocolVersion"], result["instructions"]) == (asked, "how")
     completions = {} if asked < "2025-03-26" else {"completions": {}}
-    assert result["capabilities"] == {"tools": {"listChanged": True}, "resources": {}, **completions}
+    assert result["capabilities"] == {"tools": {"listChanged": True}, "resources": {}, "logging": {}, **completions}
     named = {"title": asked >= "2025-06-18", "websiteUrl": asked >= "2025-11-25", "description": asked >= "2025-11-25"}
     assert {key: key in result["serverInfo"] for key in named} == named
 
@@ -254,15 +255,15 @@ def test_ready_is_only_who_shook_hands() -> None:
 
 
 def test_capabilities_promise_only_what_works(peer: Peer) -> None:
-    """Only what is offered is named; notices of changes only where they need no stream that isn't there."""
-    result = (
-        peer.ask("server/discover")
-        if is_modern(peer)
-        else Peer(peer.revision).ask("initialize", {"protocolVersion": peer.revision})
-    )["result"]
-    assert result["capabilities"]["tools"] == ({} if is_modern(peer) else {"listChanged": True})
-    assert result["capabilities"]["resources"] == {}
-    assert ("completions" in result["capabilities"]) == (peer.revision != "2024-11-05")
+    """Only what is offered is named: notices of changes where they are delivered, log messages to legacy clients."""
+    for announces in (True, False):
+        asked = Peer(peer.revision, announces=announces)
+        method = "server/discover" if is_modern(peer) else "initialize"
+        result = asked.ask(method, {"protocolVersion": peer.revision})["result"]
+        assert result["capabilities"]["tools"] == ({"listChanged": True} if announces else {})
+        assert result["capabilities"]["resources"] == {}
+        assert ("completions" in result["capabilities"]) == (peer.revision != "2024-11-05")
+        assert ("logging" in result["capabilities"]) == (not is_modern(peer))
 
 
 def test_discovery() -> None:
@@ -563,7 +564,7 @@ def test_completions_are_a_hundred_at_most(peer: Peer, count: int) -> None:
     "change",
     [
         {"ref": None},
-        {"ref": {"type": "ref/prompt", "name": "p"}},
+        {"ref": {"type": "ref/prompt"}},
         {"ref": {"type": "ref/resource"}},
         {"ref": {"type": "ref/other", "uri": "x:{y}"}},
         {"argument": None},
@@ -581,6 +582,12 @@ def test_what_cannot_be_completed(peer: Peer, change: dict[str, Any]) -> None:
     assert peer.ask("completion/complete", COMPLETING)["error"]["code"] == -32602
 
 
+def test_of_a_prompt_nothing_is_completed(peer: Peer) -> None:
+    """There are no prompts, so a client that asks all the same gets no values, and no error."""
+    answer = peer.ask("completion/complete", {**COMPLETING, "ref": {"type": "ref/prompt", "name": "p"}})
+    assert answer["result"]["completion"] == {"values": [], "total": 0, "hasMore": False}
+
+
 @pytest.mark.parametrize("level", [*LOG_LEVELS, None, "loud", 5, [], {}])
 def test_log_levels(level: Any) -> None:
     """The eight levels are accepted, anything else is the client's fault."""
@@ -595,6 +602,89 @@ def test_notices_of_changes() -> None:
     told = Notification("notifications/tools/list_changed")
     assert notices == [KeepAlive.MARK, told, KeepAlive.MARK, told]
     spec.check(json.loads(encode(told)), revision=peer.revision, method=None)
+
+
+LISTENING = {"notifications": {"toolsListChanged": True, "promptsListChanged": True, "resourceSubscriptions": ["x"]}}
+
+
+def test_a_subscription() -> None:
+    """It is acknowledged first with what is told, each message has its id, and the server's end of it is said twice."""
+    peer = Peer(spec.MODERN, ScriptedToolbox(marks=[KeepAlive.MARK, Changed.MARK]))
+    answer = peer.answer("subscriptions/listen", LISTENING)
+    meta = {SUBSCRIPTION_KEY: 7}
+    assert answer[0] == Notification(
+        "notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": {"toolsListChanged": True}}
+    )
+    assert answer[1:3] == [KeepAlive.MARK, Notification("notifications/tools/list_changed", {"_meta": meta})]
+    assert isinstance(answer[3], Response)
+    assert isinstance(answer[3].result, dict)
+    assert answer[3].result["_meta"][SUBSCRIPTION_KEY] == 7
+    assert answer[4:] == [Notification("notifications/cancelled", {"_meta": meta, "requestId": 7})]
+    for message in answer:
+        if not isinstance(message, KeepAlive):
+            method = "subscriptions/listen" if isinstance(message, Response) else None
+            spec.check(json.loads(encode(message)), revision=peer.revision, method=method)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"toolsListChanged": False}, {"toolsListChanged": 1}, {"other": True}])
+def test_only_what_was_asked_for_is_told(wanted: dict[str, Any]) -> None:
+    """A subscription to anything else is acknowledged as one to nothing, and stays silent."""
+    peer = Peer(spec.MODERN, ScriptedToolbox(marks=[Changed.MARK]))
+    first, second, *_ = peer.answer("subscriptions/listen", {"notifications": wanted})
+    assert first.params["notifications"] == {}
+    assert second is KeepAlive.MARK
+
+
+@pytest.mark.parametrize("wanted", [None, [], True, "toolsListChanged"])
+def test_a_subscription_names_what_it_wants(wanted: Any) -> None:
+    """Without a filter that can be read there is none."""
+    (answer,) = Peer(spec.MODERN).answer("subscriptions/listen", {"notifications": wanted})
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == -32602
+
+
+def test_a_cancelled_subscription_ends_in_silence() -> None:
+    """The client that has ended it is sent nothing more."""
+    peer = Peer(spec.MODERN)
+    peer.cancel.set()
+    assert [type(message) for message in peer.answer("subscriptions/listen", LISTENING)] == [Notification]
+
+
+def test_where_nothing_is_announced_nobody_listens() -> None:
+    """A transport that delivers no notices has no such method."""
+    (answer,) = Peer(spec.MODERN, announces=False).answer("subscriptions/listen", LISTENING)
+    assert isinstance(answer, ErrorResponse)
+    assert answer.code == -32601
+
+
+STAGES = ScriptedToolbox(steps=[Progress(0.0, "Started"), Progress(1.0, "Queued"), DONE])
+SAID = {"debug": ["Started", "Queued", "Finished"], "info": ["Started", "Queued", "Finished"], "notice": []}
+
+
+@pytest.mark.parametrize("level", SAID)
+def test_the_stages_of_a_call_as_log_messages(level: str) -> None:
+    """A legacy client that set a level is told of each stage that is of it or graver; one that set none, of nothing."""
+    peer = Peer("2025-06-18", ScriptedToolbox(steps=STAGES.steps))
+    assert not [step for step in peer.answer("tools/call", {"name": "a"}) if isinstance(step, Notification)]
+    peer.answer("logging/setLevel", {"level": level})
+    told = [step for step in peer.answer("tools/call", {"name": "a"}) if isinstance(step, Notification)]
+    assert [(step.method, step.params["data"]["message"]) for step in told] == [
+        ("notifications/message", words) for words in SAID[level]
+    ]
+    assert peer.toolbox.calls[-1][2].progress
+    for step in told:
+        spec.check(json.loads(encode(step)), revision=peer.revision, method=None)
+
+
+def test_a_failed_call_is_an_error_in_the_log() -> None:
+    """A client that wants only errors is told of the call that failed."""
+    failed = ToolResult({"content": [], "isError": True})
+    peer = Peer("2025-11-25", ScriptedToolbox(steps=[Progress(0.0, "Started"), failed]))
+    peer.answer("logging/setLevel", {"level": "error"})
+    told = [step for step in peer.answer("tools/call", {"name": "a"}) if isinstance(step, Notification)]
+    assert [(step.params["level"], step.params["data"]) for step in told] == [
+        ("error", {"tool": "a", "message": "Failed"})
+    ]
 
 
 def test_other_notifications_are_taken_in_silence() -> None:

@@ -1,0 +1,163 @@
+"""A WSGI application on waitress, in a thread of its own: listens when it is made, stops in order.
+
+Owns the port, the loop and what waitress says by itself. Knows no application, and prints nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable
+from threading import Event, Thread
+from typing import Any
+
+from waitress.channel import HTTPChannel
+from waitress.server import create_server
+from waitress.task import ErrorTask, WSGITask
+from waitress.wasyncore import close_all, loop
+
+from colabhive_mcp.errors import INVALID_REQUEST, ConfigError
+
+LOOP_SECONDS = 1.0
+LAST_LOOK = 0.02  # seconds between two looks at whether all that was written has been sent
+IDENT = "colabhive-mcp"
+
+
+def _to_json(message: str) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}}).encode()
+
+
+class _JsonErrorTask(ErrorTask):  # type: ignore[misc]
+    """What waitress refuses by itself (too long, no HTTP), as an error that clients of JSON can show."""
+
+    def execute(self) -> None:
+        error = self.request.error
+        self.status = f"{error.code} {error.reason}"
+        body = _to_json(f"{error.reason}: {error.body}")
+        self.response_headers.append(("Content-Type", "application/json"))
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class _Task(WSGITask):  # type: ignore[misc]
+    """An answer of a server that is closing ends its connection: who kept it asks somebody else from then on."""
+
+    def build_response_header(self) -> bytes:
+        if not self.channel.server.accepting:
+            self.set_close_on_finish()
+        header: bytes = super().build_response_header()
+        return header
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc]
+    task_class = _Task
+    error_task_class = _JsonErrorTask
+
+
+class Listener:
+    """*app* on *host* and *port*, to be closed. Raises ConfigError where it cannot listen there.
+
+    *name* is what is to listen, for the message. *limits* are waitress's own settings.
+    """
+
+    def __init__(self, app: Any, *, host: str, port: int, name: str, threads: int, connections: int, **limits: Any):
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a short queue is no news
+        self._server = create_server(
+            app,
+            sockets=[_open_socket(host, port, name)],
+            threads=threads,
+            connection_limit=connections,
+            asyncore_use_poll=True,
+            ident=IDENT,
+            **limits,
+        )
+        self._server.channel_class = _Channel
+        self._server.application = _say_in_json(self._server.application)
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}"
+        self._closing, self._closed = Event(), Event()
+        self._thread = Thread(target=self._loop, name=name.rsplit(maxsplit=1)[-1], daemon=True)
+
+    @property
+    def queue_depth(self) -> int:
+        """The requests that wait for a thread."""
+        return len(self._server.task_dispatcher.queue)
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until it ends by itself, which it does not: what a signal raises gets out of here."""
+        while self._thread.is_alive():
+            self._thread.join(LOOP_SECONDS)
+
+    def refuse_connections(self) -> None:
+        """Give the port back; each of the connections that there are ends with its next answer."""
+        self._closing.set()
+        self._server.pull_trigger()
+
+    def flush(self, timeout: float) -> None:
+        """Wait until all that was written has been sent, *timeout* seconds at the longest."""
+        end = time.monotonic() + timeout
+        while self._has_unsent() and time.monotonic() < end:
+            self._closed.wait(LAST_LOOK)
+
+    def close(self) -> None:
+        """End the threads and the loop, and close what is open."""
+        self._server.task_dispatcher.shutdown()
+        self._closed.set()
+        self._server.pull_trigger()
+        if self._thread.is_alive():
+            self._thread.join()
+        close_all(self._server._map, ignore_all=True)
+
+    def _loop(self) -> None:
+        """waitress's own `run` ends only by an exception, which a thread cannot be given."""
+        while not self._closed.is_set():
+            loop(timeout=LOOP_SECONDS, use_poll=True, map=self._server._map, count=1)
+            if self._closing.is_set() and self._server.accepting:
+                self._server.accepting = False
+                self._server.del_channel()
+                self._server.socket.close()
+
+    def _has_unsent(self) -> bool:
+        return any(getattr(channel, "total_outbufs_len", 0) for channel in tuple(self._server._map.values()))
+
+
+def _open_socket(host: str, port: int, name: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"The {name} cannot listen on {host}, port {port}: {error}.") from error
+
+
+def _say_in_json(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """*app* with what waitress's check of forwarded headers refuses in JSON, as all else is."""
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        refused: list[str] = []
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            if status.startswith("400") and ("Content-Type", "text/plain") in headers:
+                refused.append(status)
+                headers = [("Content-Type", "application/json")]
+            return start_response(status, headers, exc_info)
+
+        body = app(environ, start)
+        return [_to_json("Bad Request: a forwarded header is malformed.")] if refused else body
+
+    return answer
+
+
+def raise_file_limit() -> None:
+    """As many open files as this process may have, since a connection is one: the usual limit is far lower."""
+    import resource  # noqa: PLC0415 - POSIX alone has it
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else soft, hard))

@@ -1,0 +1,102 @@
+"""Answers as HTTP has them: JSON, event streams, refusals; what a client takes, and how its answer travels.
+
+It knows WSGI's parts (a status, headers, an iterable of bytes) and must not know which method was asked.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from colabhive_mcp.errors import INTERNAL_ERROR, INVALID_REQUEST
+from colabhive_mcp.protocol.messages import ErrorResponse, RequestId, dump_json, encode
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+GZIP_FROM = 1024  # bytes; below, the header costs what is saved
+COMMENT = b":\n\n"
+STREAM_HEADERS = [("Content-Type", EVENTS), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no")]
+Headers = list[tuple[str, str]]
+
+
+class Reply(NamedTuple):
+    """An HTTP answer; *body* is one piece, or a stream of them that may take long."""
+
+    status: int
+    headers: Headers
+    body: Iterable[bytes] = ()
+
+    @property
+    def status_line(self) -> str:
+        """As WSGI wants it."""
+        return f"{self.status} {HTTPStatus(self.status).phrase}"
+
+
+class Accepted(NamedTuple):
+    """What a client takes, read leniently: many name one form only, or none, and mean both."""
+
+    json: bool
+    events: bool
+    gzip: bool
+
+
+def read_accepted(headers: Mapping[str, str]) -> Accepted:
+    """The forms that the client names; without a header, all."""
+    kinds = _read_list(headers.get("accept", "*/*"))
+    takes_json = bool(kinds & {"*/*", "application/*", JSON})
+    takes_events = bool(kinds & {"*/*", "text/*", EVENTS})
+    return Accepted(takes_json, takes_events, bool(_read_list(headers.get("accept-encoding", "")) & {"gzip", "*"}))
+
+
+def _read_list(value: str) -> set[str]:
+    """The members of a header with weights, but for those with the weight 0."""
+    members = (member.strip().lower().replace(" ", "").partition(";") for member in value.split(","))
+    return {name for name, _, rest in members if name and rest.rstrip("0").rstrip(".") != "q="}
+
+
+def build_json(
+    body: bytes, *, status: int = 200, zipped: bool = False, headers: Iterable[tuple[str, str]] = ()
+) -> Reply:
+    """One JSON value, compressed where the client takes that and it is worth it."""
+    extra = list(headers)
+    if len(body) >= GZIP_FROM:
+        extra.append(("Vary", "Accept-Encoding"))
+        if zipped:
+            body = gzip.compress(body, compresslevel=1, mtime=0)
+            extra.append(("Content-Encoding", "gzip"))
+    return Reply(status, [("Content-Type", JSON), ("Content-Length", str(len(body))), *extra], (body,))
+
+
+def build_value(value: Any, *, status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> Reply:
+    """A small JSON value that is no message of MCP."""
+    return build_json(dump_json(value), status=status, headers=headers)
+
+
+def build_stream(pieces: Iterator[bytes]) -> Reply:
+    """An event stream, which nothing on the way may hold back, change or compress."""
+    return Reply(200, list(STREAM_HEADERS), pieces)
+
+
+def build_empty(status: int, headers: Iterable[tuple[str, str]] = ()) -> Reply:
+    """An answer without a body."""
+    return Reply(status, [("Content-Length", "0"), *headers])
+
+
+def build_refusal(
+    status: int, message: str, *, headers: Iterable[tuple[str, str]] = (), request_id: RequestId | None = None
+) -> Reply:
+    """A request that is not served, as an error that MCP's clients can show; without an id where none is known."""
+    code = INTERNAL_ERROR if status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS else INVALID_REQUEST
+    return build_error(status, ErrorResponse(request_id, code, message), headers=headers)
+
+
+def build_error(status: int, error: ErrorResponse, *, headers: Iterable[tuple[str, str]] = ()) -> Reply:
+    """A JSON-RPC error under an HTTP *status*. One to what has no id has none."""
+    return build_json(encode(error._replace(id_required=False)), status=status, headers=headers)
+
+
+def to_event(message: bytes) -> bytes:
+    """One message as an event. It is one line: what readers take for the end of one is escaped in it."""
+    return b"data: %b\n\n" % message
