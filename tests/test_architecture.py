@@ -25,7 +25,7 @@ BELOW = {  # room -> rooms that it may import; "cli" may import any
 }
 OWNER = {  # library -> the only rooms or modules that may import it
     "requests": {"gateway/client.py"},
-    "urllib3": {"gateway/client.py", "gateway/wire.py"},
+    "urllib3": {"gateway/client.py", "gateway/guard.py", "gateway/wire.py"},
     "sqlite3": {"localgateway/store.py", "manifest/search.py"},
     "jsonschema": {"manifest"},
     "referencing": {"manifest"},

@@ -117,7 +117,7 @@ def _listen(settings: Settings, relay: Relay) -> Listener:
         connections=CONNECTIONS,
         channel_timeout=IDLE_SECONDS,
         channel_request_lookahead=1,  # else nobody would notice a client that has gone
-        max_request_body_size=settings.max_body_bytes,
+        max_request_body_size=settings.max_body_bytes + 1,  # of which waitress takes one less
         max_request_header_size=LONGEST_HEADERS,
         trusted_proxy=proxy,
         trusted_proxy_headers=headers,

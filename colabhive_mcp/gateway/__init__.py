@@ -14,6 +14,7 @@ pages       a manifest of several pages as one
 problems    a status and its body → an error
 faults      what went wrong with a connection, in plain words
 plaintext   foreign text made fit for a message
+guard       ends the exchanges that nobody waits for
 traces      the headers of a caller's trace
 options     where the gateway is, and how far to trust it
 trust       certificates → one TLS context

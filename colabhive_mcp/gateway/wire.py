@@ -16,6 +16,7 @@ from urllib3.response import BaseHTTPResponse
 from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayUnreachable
 from colabhive_mcp.gateway.answers import Answer
 from colabhive_mcp.gateway.faults import to_failure
+from colabhive_mcp.gateway.guard import GUARD, guard_pool
 from colabhive_mcp.gateway.options import Options
 from colabhive_mcp.gateway.questions import Question
 from colabhive_mcp.gateway.retries import Cancel
@@ -49,6 +50,8 @@ class Wire:
     def __init__(self, options: Options, *, kept: Road, own: Road, clock: Callable[[], float]) -> None:
         self._options = options
         self._kept, self._own = kept, own
+        for road in (kept, own):
+            guard_pool(road.pool)
         self._clock = clock
         self._headers = _build_headers(options)
         self._taken = frozenset(map(str.lower, self._headers))
@@ -61,7 +64,7 @@ class Wire:
         body, headers = self._encode(question, own=own)
         road = self._own if own else self._kept
         try:
-            with road.pool.urlopen(
+            with GUARD.watch(limits.cancel), road.pool.urlopen(
                 question.method,
                 road.base + question.target,
                 body=body,
@@ -75,6 +78,8 @@ class Wire:
                 good = response.status // 100 == 2
                 received = self._read(response, limits) if good else _read_beginning(response)
         except HTTPError as error:
+            if limits.cancel.is_set():  # the guard has ended it
+                raise Cancelled("The call was cancelled while it waited for its answer.") from error
             unsent, proxied = isinstance(error, ConnectTimeoutError), isinstance(error, ProxyError)
             raise to_failure(error, host=road.host, unsent=unsent, proxied=proxied) from error
         return Answer(response.status, response.headers, received, road.host, question.subject, len(body or b""))

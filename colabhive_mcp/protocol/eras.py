@@ -29,11 +29,11 @@ def identify(request: Request, context: Context) -> Caller:
     Raises ClientError for a request that lacks what its era requires.
     """
     meta, session = read_meta(request), context.session
-    if VERSION_KEY in meta and request.method != "initialize":
+    if is_modern(request):
         revision, client = _read_modern(meta), read_client(meta.get(CLIENT_KEY))
         return _to_caller(request, context, revision)._replace(session=None, client=client)
-    is_modern = CLIENT_KEY in meta or CAPABILITIES_KEY in meta
-    if request.method not in _WITHOUT_SESSION and (is_modern or session.revision is None):
+    nearly = CLIENT_KEY in meta or CAPABILITIES_KEY in meta
+    if request.method not in _WITHOUT_SESSION and (nearly or session.revision is None):
         raise ClientError(_missing_version(request.method))
     return _to_caller(request, context, session.revision or OLDEST)
 
@@ -42,6 +42,12 @@ def _to_caller(request: Request, context: Context, revision: Revision) -> Caller
     session, logs = context.session, context.session.verbosity.level is not None
     wants_progress = find_progress_token(request) is not None or (logs and not revision.modern)
     return Caller(revision, session, context.cancel, wants_progress, stopping=context.stopping, trace=context.trace)
+
+
+def is_modern(request: Request) -> bool:
+    """Whether *request* says which version it is of; a handshake does so in its own way, whatever ``_meta`` holds."""
+    shakes_hands = request.method == "initialize" and "protocolVersion" in request.params
+    return VERSION_KEY in read_meta(request) and not shakes_hands
 
 
 def read_meta(request: Request) -> Mapping[str, Any]:

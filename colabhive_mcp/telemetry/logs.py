@@ -173,7 +173,11 @@ def build_record(
     logger = logging.getLogger(LOGGER)
     logger.setLevel(number)
 
+    levels = {name.lower(): value for name, value in logging.getLevelNamesMapping().items()}
+
     def record(event: Event) -> None:
-        logger.log(getattr(logging, event.level.upper()), event.name, extra={"fields": to_fields(event)})
+        number = levels[event.level]
+        if logger.isEnabledFor(number):
+            logger.log(number, event.name, extra={"fields": to_fields(event)})
 
     return record

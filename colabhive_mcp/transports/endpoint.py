@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from colabhive_mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BridgeError, ClientError
-from colabhive_mcp.protocol.eras import VERSION_KEY, identify, read_meta
+from colabhive_mcp.protocol.eras import VERSION_KEY, identify, is_modern, read_meta
 from colabhive_mcp.protocol.messages import (
     Batch,
     ErrorResponse,
@@ -120,13 +120,13 @@ class Endpoint:
         if request.method == LISTEN and not accepted.events:
             words = "subscriptions/listen is answered as text/event-stream only: accept that"
             return build_refusal(406, words, request_id=request.id)
+        work = _WORK.get(request.method, LIST)
+        ending.callback(self._gate.take(work, tenant.digest, self._limits.find_most(work)))
         presence = Presence(intake.is_gone)
         try:
             caller = self._identify(request, intake, tenant, presence)
         except ClientError as error:
             return build_error(400, to_error(request.id, error))
-        work = _WORK.get(request.method, LIST)
-        ending.callback(self._gate.take(work, tenant.digest, self._limits.find_most(work)))
         steps = self._answer(request, caller, intake, tenant, presence)
         ending.callback(steps.close)
         return self._to_reply(steps, accepted, modern=caller.revision.modern)
@@ -171,7 +171,7 @@ class Endpoint:
     def _identify(self, request: Request, intake: Intake, tenant: Tenant, presence: Presence) -> Caller:
         """Who asks. Raises ClientError where the request, or its headers, are not as its era wants them."""
         revision, version = _find_revision(intake), read_meta(request).get(VERSION_KEY)
-        if isinstance(version, str) and request.method != "initialize":
+        if is_modern(request) and isinstance(version, str):
             check_version(intake.headers, version)  # before it is asked whether there is such a version
         if revision is None and request.method != "initialize" and version is None:
             raise ClientError(_say_unsupported(intake), code=INVALID_REQUEST, data={"supported": list(SUPPORTED)})
