@@ -175,11 +175,14 @@ class Offer:
         began; a session that has not said ``notifications/initialized`` hears of it when it has.
         """
         known, listed = self._cache.copy, None
-        told: Shown | None = None if known is None else Shown(self._see(known, caller))
+        told = self._find_told(known, caller)
         while not (caller.cancel.is_set() or caller.stopping()):
             known = self._await_copy(known)
             yield KeepAlive.MARK
-            if known is None or (caller.session is not None and not caller.session.initialized):
+            if known is None:
+                told = told or self._find_told(None, caller)
+                continue
+            if caller.session is not None and not caller.session.initialized:
                 continue
             if caller.session is not None and caller.session.listed is not listed:
                 told = listed = caller.session.listed
@@ -188,6 +191,12 @@ class Offer:
                 current.encode(caller.revision)
                 yield Changed.MARK
             told = Shown(current)
+
+    def _find_told(self, known: Manifest | None, caller: Caller) -> Shown | None:
+        """What *caller* may know where it has listed nothing: who could not list may have given up."""
+        if known is not None:
+            return Shown(self._see(known, caller))
+        return Shown(None) if self._cache.is_failing else None
 
     def _await_copy(self, known: Manifest | None) -> Manifest | None:
         """Another copy than *known* as soon as there is one, fetched here when due; the same one after a while."""

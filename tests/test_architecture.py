@@ -33,7 +33,7 @@ OWNER = {  # library -> the only rooms or modules that may import it
     "click": {"cli"},
     "waitress": {"cli"},
     "pythonjsonlogger": {"telemetry/logs.py"},
-    "prometheus_client": {"telemetry/metrics.py", "telemetry/listener.py"},
+    "prometheus_client": {"telemetry/metrics.py"},
     "limits": {"transports/rates.py"},
 }
 OUT_OF_PROTOCOL = {"threading", "time", "logging", "os", "sys", "socket", "queue"}

@@ -102,6 +102,11 @@ class ManifestCache:
         return self._copy
 
     @property
+    def is_failing(self) -> bool:
+        """Whether the last look at the gateway had no success."""
+        return self._error is not None
+
+    @property
     def age(self) -> float:
         """Seconds since the copy at hand was known to be the gateway's; 0 where there is none."""
         return max(0.0, self._clock() - self._expires + self._ttl) if self._copy is not None else 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from colabhive_mcp.errors import INVALID_REQUEST, METHOD_NOT_FOUND, BridgeError, ClientError
 from colabhive_mcp.protocol.eras import VERSION_KEY, identify, is_modern, read_meta
@@ -34,6 +34,8 @@ from colabhive_mcp.transports.headers import check_headers, check_version
 from colabhive_mcp.transports.intake import Intake
 from colabhive_mcp.transports.presence import Presence, Roll
 from colabhive_mcp.transports.replies import (
+    EVENTS,
+    JSON,
     Accepted,
     Reply,
     build_empty,
@@ -117,9 +119,9 @@ class Endpoint:
 
     def _post_request(self, request: Request, intake: Intake, tenant: Tenant, ending: ExitStack) -> Reply:
         accepted = read_accepted(intake.headers)
-        if request.method == LISTEN and not accepted.events:
-            words = "subscriptions/listen is answered as text/event-stream only: accept that"
-            return build_refusal(406, words, request_id=request.id)
+        fault = _find_form_fault(accepted, request.method)
+        if fault is not None:
+            return build_refusal(406, fault, request_id=request.id)
         work = _WORK.get(request.method, LIST)
         ending.callback(self._gate.take(work, tenant.digest, self._limits.find_most(work)))
         presence = Presence(intake.is_gone)
@@ -136,6 +138,10 @@ class Endpoint:
         revision = _find_revision(intake)
         if revision is None or not revision.batches:
             return build_refusal(400, "Invalid request: batches are not part of this revision")
+        accepted = read_accepted(intake.headers)
+        fault = _find_form_fault(accepted)
+        if fault is not None:
+            return build_refusal(406, fault)
         calls = any(isinstance(message, Request) and message.method == "tools/call" for message in batch.messages)
         work = CALL if calls else LIST
         ending.callback(self._gate.take(work, tenant.digest, self._limits.calls))
@@ -145,7 +151,7 @@ class Endpoint:
             return build_empty(202)
         steps = self._answer_batch(batch, intake, tenant)
         ending.callback(steps.close)
-        return self._to_reply(steps, read_accepted(intake.headers), modern=False)
+        return self._to_reply(steps, accepted, modern=False)
 
     def _to_reply(self, steps: Iterator[Step], accepted: Accepted, *, modern: bool) -> Reply:
         """JSON where the answer is there soon or nothing else is taken, else a stream."""
@@ -193,7 +199,7 @@ class Endpoint:
         self, request: Request, caller: Caller, intake: Intake, tenant: Tenant, presence: Presence
     ) -> Generator[Step, None, None]:
         """What the server answers, as bytes, for as long as anybody wants it."""
-        place = None if caller.revision.modern else (tenant.digest, _find_scope(intake), request.id)
+        place = None if caller.revision.modern else _find_place(tenant, intake, request.id)
         with self._roll.enter(place, presence):
             for message in tenant.server.respond(request, caller):
                 if isinstance(message, KeepAlive):
@@ -237,7 +243,7 @@ class Endpoint:
     def _notice(self, message: Incoming, intake: Intake, tenant: Tenant) -> None:
         """Take note of what wants no answer; a request that is to be cancelled is one of this very client."""
         if isinstance(message, Notification) and message.method == "notifications/cancelled":
-            self._roll.recall((tenant.digest, _find_scope(intake), message.params.get("requestId")))
+            self._roll.recall(_find_place(tenant, intake, message.params.get("requestId")))
 
     def _show(self, data: bytes, tenant: Tenant) -> bytes:
         if self._log_frames:
@@ -257,9 +263,22 @@ def _find_revision(intake: Intake) -> Revision | None:
     return ASSUMED if version is None else REVISIONS.get(version.strip())
 
 
-def _find_scope(intake: Intake) -> tuple[str, str]:
-    """What tells two clients with the same key apart, as far as their requests do."""
-    return intake.peer, intake.headers.get("user-agent", "")
+def _find_place(tenant: Tenant, intake: Intake, request_id: Any) -> tuple[Any, ...]:
+    """Where a request is on the roll: by its id, and by what tells two clients with the same key apart.
+
+    Ids of different JSON types are different ids.
+    """
+    client = (intake.peer, intake.headers.get("user-agent", ""))
+    return tenant.digest, client, type(request_id).__name__, request_id
+
+
+def _find_form_fault(accepted: Accepted, method: str | None = None) -> str | None:
+    """Why *method* cannot be answered in a form that the client takes; None where it can."""
+    if method == LISTEN and not accepted.events:
+        return f"{LISTEN} is answered as {EVENTS} only: accept that"
+    if not accepted.json and not accepted.events:
+        return f"Messages are answered as {JSON} or {EVENTS}: accept both"
+    return None
 
 
 def _say_unsupported(intake: Intake) -> str:

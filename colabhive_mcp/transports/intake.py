@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from colabhive_mcp.transports.replies import Headers
@@ -22,6 +23,7 @@ class Intake(NamedTuple):
     path: str
     headers: Mapping[str, str]
     peer: str
+    length: int
     body: Callable[[], bytes]
     is_gone: Callable[[], bool]
 
@@ -47,15 +49,23 @@ class Unidentified(Exception):
 def read_intake(environ: Mapping[str, Any]) -> Intake:
     """The request in a WSGI environment."""
     headers = {key[5:].replace("_", "-").lower(): value for key, value in environ.items() if key.startswith("HTTP_")}
-    length = environ.get("CONTENT_LENGTH") or "0"
+    length = int(environ.get("CONTENT_LENGTH") or 0)
     return Intake(
         environ["REQUEST_METHOD"],
         environ.get("PATH_INFO", ""),
         headers,
         environ.get("REMOTE_ADDR", ""),
-        lambda: environ["wsgi.input"].read(int(length)),
+        length,
+        partial(_read_body, environ["wsgi.input"], length),
         environ.get("waitress.client_disconnected", lambda: False),
     )
+
+
+def _read_body(stream: Any, length: int) -> bytes:
+    """The body, from its beginning, however often it is asked for."""
+    stream.seek(0)
+    body: bytes = stream.read(length)
+    return body
 
 
 def read_key(headers: Mapping[str, str]) -> str:

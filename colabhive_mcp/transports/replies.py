@@ -6,6 +6,7 @@ It knows WSGI's parts (a status, headers, an iterable of bytes) and must not kno
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ GZIP_FROM = 1024  # bytes; below, the header costs what is saved
 COMMENT = b":\n\n"
 STREAM_HEADERS = [("Content-Type", EVENTS), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no")]
 Headers = list[tuple[str, str]]
+_NONE = re.compile(r"q=0(\.0*)?")  # the weight of what is not taken (RFC 9110, 12.4.2)
 
 
 class Reply(NamedTuple):
@@ -44,16 +46,23 @@ class Accepted(NamedTuple):
 
 def read_accepted(headers: Mapping[str, str]) -> Accepted:
     """The forms that the client names; without a header, all."""
-    kinds = _read_list(headers.get("accept", "*/*"))
-    takes_json = bool(kinds & {"*/*", "application/*", JSON})
-    takes_events = bool(kinds & {"*/*", "text/*", EVENTS})
-    return Accepted(takes_json, takes_events, bool(_read_list(headers.get("accept-encoding", "")) & {"gzip", "*"}))
+    kinds, codings = _read_list(headers.get("accept") or "*/*"), _read_list(headers.get("accept-encoding", ""))
+    return Accepted(
+        _takes(kinds, JSON, "application/*", "*/*", "*"),
+        _takes(kinds, EVENTS, "text/*", "*/*", "*"),
+        _takes(codings, "gzip", "*"),
+    )
 
 
-def _read_list(value: str) -> set[str]:
-    """The members of a header with weights, but for those with the weight 0."""
-    members = (member.strip().lower().replace(" ", "").partition(";") for member in value.split(","))
-    return {name for name, _, rest in members if name and rest.rstrip("0").rstrip(".") != "q="}
+def _read_list(value: str) -> dict[str, bool]:
+    """The members of a header with weights, and whether each has another one than 0."""
+    members = ("".join(member.lower().split()).split(";") for member in value.split(","))
+    return {name: not any(map(_NONE.fullmatch, rest)) for name, *rest in members}
+
+
+def _takes(members: Mapping[str, bool], *names: str) -> bool:
+    """Whether what is called by *names*, the most exact one first, is taken: the first that is there decides."""
+    return next((members[name] for name in names if name in members), False)
 
 
 def build_json(

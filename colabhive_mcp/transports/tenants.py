@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from threading import Lock
+from threading import Lock, Thread
 
 from cachetools import LRUCache, TTLCache
 
@@ -32,6 +33,7 @@ from colabhive_mcp.telemetry.events import (
 from colabhive_mcp.telemetry.logs import Redaction
 from colabhive_mcp.transports.identity import build_server
 
+PROOF_SECONDS = 5.0  # that a request waits for what the gateway says of its key
 REFUSED_SECONDS = 30.0  # for which a refused key is remembered
 REFUSED_MOST = 10_000
 REFUSALS = (401, 403)
@@ -54,6 +56,7 @@ class Tenant:
     verbosity: Verbosity = field(default_factory=Verbosity)
     uses: int = 0
     proven: bool = False
+    proof: Future[None] | None = None
     evicted: bool = False
 
 
@@ -81,8 +84,8 @@ class _Places(LRUCache[str, Tenant]):
 class Tenants:
     """The tenants of one relay, for any number of threads.
 
-    *build* makes one of a key and its digest, and a callable to tell that the key was refused. *proving* is held while
-    the gateway is asked about a key, and may refuse that.
+    *build* makes one of a key and its digest, and a callable to tell that the key was refused. *proving* takes a place
+    for who asks the gateway about a key, or waits for that, and answers how it is given back; it may refuse.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class Tenants:
         build: Build,
         *,
         capacity: int,
-        proving: Callable[[], AbstractContextManager[None]],
+        proving: Callable[[], Callable[[], None]],
         record: Record,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -161,15 +164,43 @@ class Tenants:
         return tenant
 
     def _prove(self, tenant: Tenant) -> None:
+        """Wait a while for what the gateway says of the key; a client's start must not wait for one that hangs."""
+        with ExitStack() as waiting:
+            waiting.callback(self._proving())
+            try:
+                self._find_proof(tenant).result(PROOF_SECONDS)
+            except KeyRefused as error:
+                raise KeyRefused(error.message, status=error.status) from None
+            except (GatewayError, TimeoutError):
+                return
+
+    def _find_proof(self, tenant: Tenant) -> Future[None]:
+        """The question that is open, or a new one, on a thread that nobody has to wait for."""
+        with self._lock:
+            if tenant.proof is not None:
+                return tenant.proof
+            give_back = self._proving()
+            proof: Future[None] = Future()
+            tenant.proof = proof
+            tenant.uses += 1
+        Thread(target=self._ask, args=(tenant, proof, give_back), name="proof", daemon=True).start()
+        return proof
+
+    def _ask(self, tenant: Tenant, proof: Future[None], give_back: Callable[[], None]) -> None:
         try:
-            with self._proving():
-                tenant.bridge.prove()
+            tenant.bridge.prove()
+            self._promote(tenant)
+            proof.set_result(None)
         except KeyRefused as error:
             self._refuse(tenant, error)
-            raise
-        except GatewayError:
-            return
-        self._promote(tenant)
+            proof.set_exception(error)
+        except BaseException as error:  # whatever it is, it is for those who wait
+            proof.set_exception(error)
+        finally:
+            give_back()
+            with self._lock:
+                tenant.proof = None
+            self.release(tenant)
 
     def _promote(self, tenant: Tenant) -> None:
         """Give it a place, where another thread has not, and the key has not been refused meanwhile."""

@@ -16,6 +16,8 @@ from colabhive_mcp import __version__
 from colabhive_mcp.bridge import build_probe
 from colabhive_mcp.config import Settings
 from colabhive_mcp.errors import KeyRefused
+from colabhive_mcp.protocol.messages import Request, decode
+from colabhive_mcp.protocol.revisions import REVISIONS
 from colabhive_mcp.telemetry.events import OfTenant, Record, RequestRefused, RequestServed
 from colabhive_mcp.transports.endpoint import Endpoint, Limits, Stops, count_requests, name_method
 from colabhive_mcp.transports.gate import LIST, PROOF, Gate, TurnedAway
@@ -34,6 +36,7 @@ from colabhive_mcp.transports.replies import (
 )
 from colabhive_mcp.transports.tenants import SHOWN_DIGITS, Tenant, Tenants, build_tenant
 
+LONGEST_LOOK = 65_536  # bytes of a body in which an id is looked for, of somebody who is not let in
 ALLOWED = [("Allow", "POST, OPTIONS")]
 STOPPING_SECONDS = 5  # after which somebody else may have taken over
 Scrape = Callable[[str], tuple[bytes, str]]
@@ -87,7 +90,7 @@ class Relay:
         ending.callback(self._tell, visit, reply.status, started)
         cors = visit.rules.origins.build_cors(visit.intake.headers)
         start_response(reply.status_line, [*reply.headers, *cors])
-        return _Body(reply.body, ending)
+        return _Body(() if visit.intake.method == "HEAD" else reply.body, ending)
 
     @property
     def tenants(self) -> Tenants:
@@ -122,13 +125,13 @@ class Relay:
             settings,
             Origins((*settings.allowed_hosts, settings.host.lower()), settings.cors_origins),
             Rates(settings.rate_limit, storage=settings.rate_limit_storage, record=self._record),
-            Tenants(build, capacity=settings.max_tenants, proving=self._hold_proof, record=self._record),
+            Tenants(build, capacity=settings.max_tenants, proving=self._take_proof, record=self._record),
             Endpoint(self.gate, self._roll, limits, stops, log_frames=settings.log_jsonrpc),
             Readiness(build_probe(settings)),
         )
 
-    def _hold_proof(self) -> Any:
-        return self.gate.hold(PROOF, "", self.gate.threads // 2)
+    def _take_proof(self) -> Callable[[], None]:
+        return self.gate.take(PROOF, "", self.gate.threads // 2)
 
     def _answer(self, visit: Visit) -> Reply:
         """The reply, or the refusal that says why there is none."""
@@ -138,16 +141,16 @@ class Relay:
         try:
             return self._route(visit)
         except Unidentified as error:
-            return build_refusal(401, str(error), headers=error.headers)
+            return _refuse(visit, 401, str(error), headers=error.headers)
         except KeyRefused as error:
-            return _refuse_key(error)
+            return _refuse_key(visit, error)
         except TurnedAway as error:
             visit.notes["refused"] = error.reason
             wait = str(max(1, round(error.retry_after)))
-            return build_refusal(error.status, str(error), headers=[("Retry-After", wait)])
+            return _refuse(visit, error.status, str(error), headers=[("Retry-After", wait)])
         except Exception as error:  # a fault of ours, for the log alone
             report_fault(error, self._record)
-            return build_refusal(500, "Internal error: see the server's log")
+            return _refuse(visit, 500, "Internal error: see the server's log")
 
     def _route(self, visit: Visit) -> Reply:
         method, path = visit.intake.method, visit.intake.path
@@ -262,7 +265,10 @@ _ROUTES: dict[tuple[str, str], Callable[[Relay, Visit], Reply]] = {
 
 
 def _asks_for_stream(intake: Intake) -> bool:
-    """Whether a GET wants events and names a key; a browser that looks in wants neither."""
+    """Whether a GET wants the stream, which no modern revision has; a browser that looks in does not."""
+    revision = REVISIONS.get(intake.headers.get("mcp-protocol-version", ""))
+    if revision is not None and revision.modern:
+        return False
     return "accept" in intake.headers and read_accepted(intake.headers).events and "*/*" not in intake.headers["accept"]
 
 
@@ -270,10 +276,17 @@ def _refuse_method() -> Reply:
     return build_refusal(405, "This is an MCP endpoint: send its messages with POST.", headers=ALLOWED)
 
 
-def _refuse_key(error: KeyRefused) -> Reply:
+def _refuse(visit: Visit, status: int, message: str, *, headers: Iterable[tuple[str, str]] = ()) -> Reply:
+    """A refusal with the id of the request where one can be read: some clients show no words without it."""
+    frame = decode(visit.intake.body()) if 0 < visit.intake.length <= LONGEST_LOOK else None
+    request_id = frame.id if isinstance(frame, Request) else None
+    return build_refusal(status, message, headers=headers, request_id=request_id)
+
+
+def _refuse_key(visit: Visit, error: KeyRefused) -> Reply:
     """401 for a key that the gateway doesn't know, 403 for one that may not."""
     if error.status == 403:
-        return build_refusal(403, f"The gateway lets this API key do nothing here: {error.message}")
+        return _refuse(visit, 403, f"The gateway lets this API key do nothing here: {error.message}")
     headers = [("WWW-Authenticate", refuse_key("the gateway does not know this key"))]
     words = f"The gateway does not know this API key: {WHERE}, and check that it is not revoked."
-    return build_refusal(401, words, headers=headers)
+    return _refuse(visit, 401, words, headers=headers)
