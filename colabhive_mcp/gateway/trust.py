@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from functools import lru_cache
 from pathlib import Path
 
 from colabhive_mcp.errors import ConfigError
@@ -19,9 +20,16 @@ def check_bundle(path: str) -> None:
 def build_context(path: str) -> ssl.SSLContext:
     """A context that believes the certificates in *path*, a file or a folder, and no others. Raises ConfigError.
 
-    Made once and shared by all connections of a client, since reading a bundle costs more than a handshake.
+    It is shared by all clients while the bundle stays as it is, since reading one costs more than a handshake.
     """
     check_bundle(path)
+    found = Path(path).stat()
+    return _load_context(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _load_context(path: str, mtime_ns: int, size: int) -> ssl.SSLContext:
+    """The context for the bundle as it was then."""
     try:
         if Path(path).is_dir():
             return ssl.create_default_context(capath=path)

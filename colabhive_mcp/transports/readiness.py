@@ -10,19 +10,21 @@ KEPT_SECONDS = 5.0
 
 
 class Readiness:
-    """Asks *probe*, which answers a fault or None, at most once in some seconds."""
+    """Asks *probe*, which answers a fault or None, at most once in some seconds, for one who asks here at a time."""
 
     def __init__(self, probe: Callable[[], str | None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
         self._clock = clock
         self._lock = Lock()
         self._asked = float("-inf")
-        self._fault: str | None = None
+        self._fault: str | None = "the gateway has not answered yet"
 
     def find_fault(self) -> str | None:
-        """Why the gateway cannot be reached; None where it can. Others are answered by what the first one finds."""
-        with self._lock:
-            if self._clock() - self._asked >= KEPT_SECONDS:
+        """Why the gateway cannot be reached; None where it can. Nobody waits for what another one is about to find."""
+        if self._clock() - self._asked >= KEPT_SECONDS and self._lock.acquire(blocking=False):
+            try:
                 self._fault = self._probe()
                 self._asked = self._clock()
-            return self._fault
+            finally:
+                self._lock.release()
+        return self._fault

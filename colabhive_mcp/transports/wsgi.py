@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from colabhive_mcp import __version__
 from colabhive_mcp.bridge import build_probe
 from colabhive_mcp.config import Settings
-from colabhive_mcp.errors import KeyRefused
+from colabhive_mcp.errors import BridgeError, KeyRefused
 from colabhive_mcp.protocol.messages import Request, decode
 from colabhive_mcp.protocol.revisions import REVISIONS
 from colabhive_mcp.telemetry.events import OfTenant, Record, RequestRefused, RequestServed
@@ -144,6 +144,8 @@ class Relay:
             return _refuse(visit, 401, str(error), headers=error.headers)
         except KeyRefused as error:
             return _refuse_key(visit, error)
+        except BridgeError as error:
+            return _refuse(visit, 502, error.message)
         except TurnedAway as error:
             visit.notes["refused"] = error.reason
             wait = str(max(1, round(error.retry_after)))
@@ -158,7 +160,7 @@ class Relay:
             return build_empty(204, [*ALLOWED, *build_preflight(visit.intake.headers)])
         if path.rstrip("/") == visit.rules.settings.path:
             return self._serve(visit) if method in _SERVED else _refuse_method()
-        handler = _ROUTES.get((method, path))
+        handler = _ROUTES.get(("GET" if method == "HEAD" else method, path))
         if handler is not None:
             return handler(self, visit)
         return build_refusal(404, f"There is nothing at {path[:80]}: MCP is at {visit.rules.settings.path}.")

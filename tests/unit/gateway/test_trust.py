@@ -17,6 +17,7 @@ import pytest
 from colabhive_mcp.errors import BadAnswer, BridgeError, ConfigError, GatewayUnreachable, KeyRefused
 from colabhive_mcp.gateway.client import GatewayClient
 from colabhive_mcp.gateway.operations import OperationRequest
+from colabhive_mcp.gateway.trust import build_context
 from tests.unit.gateway.conftest import KEY, Bench, MakeBench, build_options
 from tests.unit.gateway.scripted import HANG_UP, ScriptedServer, Step, answer
 
@@ -123,6 +124,15 @@ class TestCertificates:
         empty.write_text("nothing")
         with pytest.raises(ConfigError, match=r"empty\.pem"):
             GatewayClient(build_options("https://127.0.0.1", ca_bundle=str(empty)))
+
+    def test_a_bundle_is_read_once_while_it_stays_as_it_is(self, authority: Authority, tmp_path: Path) -> None:
+        """All clients of one bundle share a context; one that was written anew is read anew."""
+        bundle = tmp_path / "bundle.pem"
+        shutil.copy(authority.bundle, bundle)
+        first = build_context(str(bundle))
+        assert build_context(str(bundle)) is first
+        bundle.write_text(bundle.read_text() + "\n")
+        assert build_context(str(bundle)) is not first
 
     def test_a_folder_of_certificates_is_a_bundle(self, bench: MakeBench, authority: Authority, tmp_path: Path) -> None:
         """Certificates may be given as a folder that is hashed as OpenSSL does."""

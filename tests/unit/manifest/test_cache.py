@@ -599,3 +599,67 @@ class _Fast:
 
     def __call__(self) -> float:
         return time.monotonic() * 1000
+
+
+# Looking now, and how old it is
+
+
+def test_a_look_now_asks_though_the_copy_is_fresh() -> None:
+    """Who asks for a look gets what the gateway has now, however fresh the copy is."""
+    gateway = Gateway([page("a"), page("a", "b")])
+    cache = gateway.cache()
+    cache.get()
+    manifest, error = cache.renew()
+    assert (names(manifest), error) == (["a", "b"], None)
+    assert cache.copy is manifest
+
+
+def test_a_look_that_fails_tells_why_beside_the_copy() -> None:
+    """The last good copy comes back with what went wrong, and the next look waits for the back-off."""
+    gateway = Gateway([page("a"), GatewayUnreachable("away"), page("b")])
+    cache = gateway.cache()
+    cache.get()
+    manifest, error = cache.renew()
+    assert (names(manifest), error) == (["a"], "away")
+    assert cache.is_failing
+    assert cache.renew()[1] == "away"
+    assert len(gateway.etags) == 2
+    gateway.now += 1
+    assert cache.renew()[1] is None
+    assert not cache.is_failing
+
+
+def test_a_look_without_any_copy_raises() -> None:
+    """Where there is nothing to fall back to, the error itself is the answer."""
+    cache = Gateway([KeyRefused("no", status=401)]).cache()
+    for _ in range(2):
+        with pytest.raises(KeyRefused):
+            cache.renew()
+
+
+def test_looks_at_the_same_time_are_one() -> None:
+    """Those who ask while a look is under way wait for it and take what it brings."""
+    gateway = Gateway([page("a"), page("b")])
+    cache = gateway.cache()
+    cache.get()
+    gateway.door.clear()
+    crowd = Crowd(20, cache.renew)
+    assert gateway.asked.acquire(timeout=PATIENCE)
+    assert gateway.asked.acquire(timeout=PATIENCE)
+    gateway.door.set()
+    assert {tuple(names(manifest)) for manifest, _ in crowd.join()} == {("b",)}
+
+
+def test_the_age_is_that_of_the_last_answer() -> None:
+    """A copy is as old as the last time that the gateway said it was its own, be it by a 304."""
+    gateway = Gateway([page("a"), NotModified(), GatewayUnreachable("away")])
+    cache = gateway.cache()
+    assert cache.age == 0
+    cache.get()
+    gateway.now += TTL + 5
+    assert cache.age == TTL + 5
+    cache.get()
+    assert cache.age == 0
+    gateway.now += TTL + 7
+    cache.get()
+    assert cache.age == TTL + 7
