@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import NamedTuple
 
 from colabhive_mcp.manifest.names import MAX_LENGTH
@@ -70,6 +71,7 @@ PROFILES = {
 DEFAULT = PROFILES["default"]
 
 
+@lru_cache(maxsize=256)
 def find_profile(client: str | None) -> Profile:
     """The profile of the client that calls itself *client*; the default where it is not known."""
     name = (client or "").lower()

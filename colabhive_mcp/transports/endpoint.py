@@ -199,8 +199,7 @@ class Endpoint:
         self, request: Request, caller: Caller, intake: Intake, tenant: Tenant, presence: Presence
     ) -> Generator[Step, None, None]:
         """What the server answers, as bytes, for as long as anybody wants it."""
-        place = None if caller.revision.modern else _find_place(tenant, intake, request.id)
-        with self._roll.enter(place, presence):
+        with self._roll.enter(_find_place(tenant, intake, request.id), presence):
             for message in tenant.server.respond(request, caller):
                 if isinstance(message, KeepAlive):
                     yield message

@@ -38,6 +38,7 @@ from colabhive_mcp.transports.tenants import SHOWN_DIGITS, Tenant, Tenants, buil
 
 LONGEST_LOOK = 65_536  # bytes of a body in which an id is looked for, of somebody who is not let in
 ALLOWED = [("Allow", "POST, OPTIONS")]
+LOGIN = ("/.well-known/", "/register", "/authorize", "/token")  # where clients look for OAuth once a key is refused
 STOPPING_SECONDS = 5  # after which somebody else may have taken over
 Scrape = Callable[[str], tuple[bytes, str]]
 StartResponse = Callable[[str, Headers], object]
@@ -163,6 +164,8 @@ class Relay:
         handler = _ROUTES.get(("GET" if method == "HEAD" else method, path))
         if handler is not None:
             return handler(self, visit)
+        if path.startswith(LOGIN):
+            return build_refusal(404, f"There is no login here: {WHERE}, and check the one that you send.")
         return build_refusal(404, f"There is nothing at {path[:80]}: MCP is at {visit.rules.settings.path}.")
 
     def _serve(self, visit: Visit) -> Reply:
