@@ -79,7 +79,7 @@ class Listener:
         self._server.application = _say_in_json(self._server.application)
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}"
         self._closing, self._closed = Event(), Event()
-        self._thread = Thread(target=self._loop, name=name.rsplit(maxsplit=1)[-1], daemon=True)
+        self._thread = Thread(target=self._loop, name=name, daemon=True)
 
     @property
     def queue_depth(self) -> int:

@@ -6,12 +6,13 @@ import contextlib
 import http.client
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -52,9 +53,6 @@ class Stage(NamedTuple):
         """The relay that *key* is served by."""
         address = self.list_tools(Authorization=f"Bearer {key}")
         return next(relay for relay in self.relays if relay.address == address)
-
-
-Build = Callable[..., Stage]
 
 
 @contextlib.contextmanager
@@ -103,20 +101,13 @@ def test_tools_are_listed_over_tls(stage: Stage, *, modern: bool) -> None:
 
 
 def test_http_2_and_current_tls_are_offered(stage: Stage) -> None:
-    """A client that speaks HTTP/2 is answered in it; what is older than TLS 1.2 is refused."""
+    """A client that can is spoken to in TLS 1.3 and HTTP/2."""
     context = ssl.create_default_context(cafile=stage.nginx.bundle)
     context.set_alpn_protocols(["h2", "http/1.1"])
     port = int(stage.nginx.address.rpartition(":")[2])
-    with socket_to(port, context) as connection:
-        assert connection.selected_alpn_protocol() == "h2"
-        assert connection.version() == "TLSv1.3"
-
-
-def socket_to(port: int, context: ssl.SSLContext) -> ssl.SSLSocket:
-    """A TLS connection."""
-    import socket
-
-    return context.wrap_socket(socket.create_connection(("127.0.0.1", port), 20), server_hostname="localhost")
+    plain = socket.create_connection(("127.0.0.1", port), 20)
+    with context.wrap_socket(plain, server_hostname="localhost") as connection:
+        assert (connection.version(), connection.selected_alpn_protocol()) == ("TLSv1.3", "h2")
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -135,12 +126,11 @@ def test_a_call_over_http_2_is_answered(stage: Stage) -> None:
 
 def test_plain_http_serves_nothing(stage: Stage) -> None:
     """Who asks in the clear is told so, and is never redirected, which would hide that the key could be read."""
-    connection = http.client.HTTPConnection(stage.nginx.plain_address, timeout=20)
-    connection.request("POST", "/mcp", b"{}", {"Authorization": f"Bearer {stage.nginx.key}"})
-    answer = connection.getresponse()
-    assert answer.status == 403
-    assert "https" in json.loads(answer.read())["error"]["message"]
-    connection.close()
+    with contextlib.closing(http.client.HTTPConnection(stage.nginx.plain_address, timeout=20)) as connection:
+        connection.request("POST", "/mcp", b"{}", {"Authorization": f"Bearer {stage.nginx.key}"})
+        answer = connection.getresponse()
+        assert answer.status == 403
+        assert "https" in json.loads(answer.read())["error"]["message"]
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
@@ -182,7 +172,8 @@ def test_what_is_for_operators_is_not_public(stage: Stage, method: str, path: st
 
 
 @pytest.mark.parametrize(
-    ("path", "status"), [("/health", 200), ("/.well-known/oauth-authorization-server", 404), ("/mcp", 405)]
+    ("path", "status"),
+    [("/health", 200), ("/mcp", 405), ("/.well-known/oauth-authorization-server", 404), ("/register", 404)],
 )
 def test_what_clients_look_at_is_public(stage: Stage, path: str, status: int) -> None:
     """Health, and the refusals that keep clients from looking for a login, are the relay's own."""
@@ -233,19 +224,22 @@ def test_the_longest_body_passes(stage: Stage) -> None:
 
 def test_a_chunked_body_has_the_same_limit(stage: Stage) -> None:
     """A body that doesn't tell its length is cut off at the same size, with the same words (R71)."""
-    connection = stage.nginx.connect()
     pieces = (b"x" * 65536 for _ in range(65))
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
-        connection.request("POST", "/mcp", pieces, {"Authorization": f"Bearer {stage.nginx.key}"}, encode_chunked=True)
-    answer = connection.getresponse()
-    assert (answer.status, json.loads(answer.read())["error"]["code"]) == (413, -32600)
-    connection.close()
+    with contextlib.closing(stage.nginx.connect()) as connection:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+            key = {"Authorization": f"Bearer {stage.nginx.key}"}
+            connection.request("POST", "/mcp", pieces, key, encode_chunked=True)
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (413, -32600)
 
 
-def test_too_long_headers_are_refused_in_json(stage: Stage) -> None:
-    """A header that no relay would take is refused by nginx as the relay would (R71)."""
-    refused = stage.nginx.call("tools/list", X_Long="x" * 30_000)
+@pytest.mark.parametrize("sizes", [(70_000,), (40_000, 40_000)], ids=["nginx", "relay"])
+def test_too_long_headers_are_refused_in_json(stage: Stage, sizes: Sequence[int]) -> None:
+    """Headers of more than 64 KiB are refused, be it by nginx or by the relay, and 60 KiB are none too many (R71)."""
+    headers = {f"X_Long_{number}": "x" * size for number, size in enumerate(sizes)}
+    refused = stage.nginx.call("tools/list", **headers)
     assert (refused.status, refused.json["error"]["code"]) == (431, -32600)
+    assert stage.nginx.call("tools/list", X_Long="x" * 60_000).status == 200
 
 
 # Streams
@@ -275,50 +269,60 @@ def find_written(relays: Sequence[RelayProcess]) -> dict[str, float]:
     return written
 
 
+def build_slow(*, to: int, modern: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A call that counts, half a second a number, with progress; its token is its own, to find its events by."""
+    token = f"slow {time.monotonic_ns()}"
+    params = {"name": "slow-count", "arguments": {"to": to, "interval": 0.5}, "_meta": {"progressToken": token}}
+    return build_call("tools/call", params, modern=modern, request_id=token)
+
+
 @pytest.mark.parametrize("modern", [True, False], ids=["modern", "legacy"])
 def test_events_arrive_as_they_are_made(stage: Stage, *, modern: bool) -> None:
     """Nothing holds a stream back: its start is there at once, and each event soon after it was written (R41)."""
-    params = {"name": "slow-count", "arguments": {"to": 4, "interval": 0.5}, "_meta": {"progressToken": f"p-{modern}"}}
-    message, headers = build_call("tools/call", params, modern=modern)
+    message, headers = build_slow(to=4, modern=modern)
     began = time.monotonic()
     connection, answer = stage.nginx.open(message, **headers, Accept_Encoding="gzip")
-    assert answer.readline() == b":\n"
-    assert time.monotonic() - began < PROMPT
-    sent = {name.lower(): value for name, value in answer.getheaders()}
+    with contextlib.closing(connection):
+        assert answer.readline() == b":\n"
+        assert time.monotonic() - began < PROMPT
+        events = read_stream(answer)
+    written = find_written(stage.relays)
+    delays = sorted(event.at - written[event.text] for event in events)
+    assert len(delays) >= 6
+    assert delays[-1] < PROMPT, delays
+    assert delays[len(delays) // 2] < 0.3, delays
+
+
+def test_a_stream_says_that_it_is_one(stage: Stage) -> None:
+    """Proxies further out are told not to hold it back either, and nothing compresses it (R41)."""
+    message, headers = build_slow(to=60)
+    connection, answer = stage.nginx.open(message, **headers, Accept_Encoding="gzip")
+    with contextlib.closing(connection):
+        sent = {name.lower(): value for name, value in answer.getheaders()}
     assert (sent["content-type"], sent["x-accel-buffering"]) == ("text/event-stream", "no")
     assert sent["cache-control"] == "no-cache, no-transform"
     assert not sent.keys() & {"content-encoding", "content-length"}
-    events = read_stream(answer)
-    connection.close()
-    written = find_written(stage.relays)
-    delays = [event.at - written[event.text] for event in events]
-    assert len(events) >= 6
-    assert max(delays) < PROMPT, delays
-    assert sorted(delays)[len(delays) // 2] < 0.3, delays
 
 
 def test_the_stream_of_notices_is_open_at_once(stage: Stage) -> None:
     """A legacy client that listens gets headers and a first comment through nginx without waiting for news."""
-    connection = stage.nginx.connect()
-    headers = {"Authorization": f"Bearer {stage.nginx.key}", "Accept": "text/event-stream"}
     began = time.monotonic()
-    connection.request("GET", "/mcp", headers=headers)
-    answer = connection.getresponse()
-    assert (answer.status, answer.readline()) == (200, b":\n")
-    assert time.monotonic() - began < PROMPT
-    connection.close()
+    connection, answer = stage.nginx.listen()
+    with contextlib.closing(connection):
+        assert (answer.status, answer.readline()) == (200, b":\n")
+        assert time.monotonic() - began < PROMPT
+        answer.close()
 
 
 def test_a_client_that_leaves_ends_its_polling(stage: Stage) -> None:
     """nginx closes its side with the client's, so that the relay stops asking for a job that nobody waits for."""
-    params = {"name": "slow-count", "arguments": {"to": 60, "interval": 1}, "_meta": {"progressToken": 1}}
-    message, headers = build_call("tools/call", params, modern=True)
+    message, headers = build_slow(to=60)
     connection, answer = stage.nginx.open(message, **headers)
-    assert answer.readline() == b":\n"
-    stage.gateway.wait_seen("*/invocations/*", at_least=2)
-    answer.close()
-    connection.close()
-    wait_until(lambda: all(relay.ask("GET", "/health").json["threads"]["busy"] == 1 for relay in stage.relays))
+    with contextlib.closing(connection):
+        assert answer.readline() == b":\n"
+        stage.gateway.wait_seen("*/invocations/*", at_least=2)
+        answer.close()
+    wait_until(lambda: not any(relay.busy for relay in stage.relays))
     before = len(stage.gateway.seen("/invocations/"))
     threading.Event().wait(0.5)  # five times the pause between two polls
     assert len(stage.gateway.seen("/invocations/")) == before
@@ -482,6 +486,18 @@ def test_a_restart_loses_nothing(own_stage: Stage, tmp_path: Path) -> None:
     assert after == homes
 
 
+def test_a_relay_that_stops_finishes_its_streams(own_stage: Stage) -> None:
+    """A call in flight on a relay that is stopped goes on through nginx to its result."""
+    victim = own_stage.find_home(KEYS[0])
+    message, headers = build_slow(to=4)
+    connection, answer = own_stage.nginx.open(message, **headers, Authorization=f"Bearer {KEYS[0]}")
+    with contextlib.closing(connection):
+        assert answer.readline() == b":\n"
+        assert victim.stop() == 0
+        *_, last = read_stream(answer)
+    assert json.loads(last.text)["result"]["structuredContent"] == {"counted": 4}
+
+
 def test_no_relay_is_an_error_that_clients_can_show(own_stage: Stage) -> None:
     """With all relays gone nginx answers at once, in JSON, with the time after which to ask again."""
     for relay in own_stage.relays:
@@ -490,7 +506,7 @@ def test_no_relay_is_an_error_that_clients_can_show(own_stage: Stage) -> None:
     answer = own_stage.nginx.call("tools/list")
     assert time.monotonic() - began < PROMPT
     assert (answer.status, answer.headers["retry-after"]) == (502, "2")
-    assert answer.json["error"]["code"] == -32603
+    assert (answer.json["id"], answer.json["error"]["code"]) == (None, -32603)
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 

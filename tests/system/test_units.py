@@ -114,6 +114,13 @@ def test_ports_match() -> None:
     assert scraped == [pattern[1].replace("%i", port) for port in relays]
 
 
+def test_every_file_is_told_of() -> None:
+    """The folder's README says of each file where it goes, and of no other."""
+    rows = re.findall(r"^\| (`[^|]+`) \|", (DEPLOY / "README.md").read_text().split("##")[0], re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert told == {path.name for path in DEPLOY.iterdir()} - {"README.md"}
+
+
 class Instance(NamedTuple):
     """The unit's commands for one instance, with a folder in place of the system's."""
 
@@ -190,6 +197,7 @@ def relay(instance: Instance) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(10)
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_commands_do_what_they_say(instance: Instance, relay: subprocess.Popen[bytes]) -> None:
     """A relay starts with its credential, takes a changed file at a reload, and ends well when it is stopped."""
     assert instance.ask("mcp.example.org") == 200
