@@ -1,6 +1,6 @@
-"""`python -m clients [NAME …]`: every real client, or those whose name starts with one of the names.
+"""`python -m clients [WORD …]`: every real client over every way, or those whose name holds one of the words.
 
-Parse, prepare, run, count. The last line is `N passed, N failed`, and the exit code says the same.
+Parse, prepare, run, count. The last line is `N passed, N failed`, and what was skipped; the exit code says the same.
 """
 
 import os
@@ -10,20 +10,23 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from clients.report import Step, parse_steps, print_steps, summarize
+from clients.report import Step, build_failure, parse_steps, print_steps, summarize
 from clients.roster import Client, find_clients
-from clients.stage import Rehearsal, Stage, StageError, open_stage
-from clients.toolchains import ROOT, ToolchainError, prepare_toolchain
+from clients.servers import ROOT, ServerError
+from clients.stage import Rehearsal, Stage, open_stage
 
 _CLIENT_LIMIT = 60
+# Most of a run is waiting for jobs that take their time.
+_AT_ONCE = 3
 
 
-def main(names: tuple[str, ...]) -> int:
-    """Run the clients one after the other; the exit code. The run's folder stays when something failed in it."""
+def main(words: tuple[str, ...]) -> int:
+    """Run the clients, some at once; the exit code. The run's folder stays when something failed in it."""
     folder = Path(tempfile.mkdtemp(prefix="colabhive-clients-"))
-    steps = list(_run_all(find_clients(names), folder))
+    steps = list(_run_all(find_clients(words), folder))
     line, code = summarize(steps)
     if code:
         print(f"plans, logs and records: {folder}")
@@ -34,30 +37,31 @@ def main(names: tuple[str, ...]) -> int:
 
 
 def _run_all(clients: tuple[Client, ...], folder: Path) -> Iterator[Step]:
-    """Every client over one gateway, each printed as soon as it is done."""
+    """Every client over one gateway, each printed as soon as it and those before it are done."""
     try:
-        with open_stage(folder) as stage:
-            for client in clients:
-                played = list(_run_client(client, stage))
+        with open_stage(folder) as stage, ThreadPoolExecutor(_AT_ONCE) as pool:
+            runs = [(client, pool.submit(_run_client, client, stage)) for client in clients]
+            for client, run in runs:
+                played = run.result()
                 print_steps(client.name, played)
                 yield from played
-    except StageError as error:
-        failure = Step(name="gateway", passed=False, note=str(error))
+    except ServerError as error:
+        failure = build_failure("gateway", error)
         print_steps("gateway", [failure])
         yield failure
 
 
-def _run_client(client: Client, stage: Stage) -> Iterator[Step]:
-    """Every step of one client: the toolchain, the driver's own steps, then what its servers left behind."""
+def _run_client(client: Client, stage: Stage) -> list[Step]:
+    """Every step of one client: the driver's own, then what its servers left behind."""
+    steps: list[Step] = []
     try:
-        command = client.build_command(prepare_toolchain(client.toolchain))
-    except ToolchainError as error:
-        yield Step(name="toolchain", passed=False, note=str(error))
-        return
-    rehearsal = stage.rehearse(client.name, mode=client.mode, revision=client.revision)
-    yield from _run_driver(command, rehearsal)
-    yield rehearsal.check_servers()
-    yield rehearsal.check_log()
+        command = client.build_command()
+        with stage.rehearse(client) as rehearsal:
+            steps += _run_driver(command, rehearsal)
+        steps += rehearsal.check()
+    except Exception as error:
+        steps.append(build_failure("stage", error))
+    return steps
 
 
 def _run_driver(command: list[str], rehearsal: Rehearsal) -> Iterator[Step]:
@@ -66,6 +70,7 @@ def _run_driver(command: list[str], rehearsal: Rehearsal) -> Iterator[Step]:
         driver = subprocess.Popen(
             [*command, str(rehearsal.plan)],
             cwd=ROOT,
+            env={**os.environ, **rehearsal.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -11,14 +11,19 @@ from dataclasses import dataclass
 
 _NOTE_LIMIT = 600
 _STEP_KEYS = {"step", "passed", "note"}
+_MARKS = {True: "ok  ", False: "FAIL", None: "skip"}
+
+
+class SkippedError(Exception):
+    """A step that cannot be played here; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that a client did: its name, whether it went as it must, and a few words on it."""
+    """One thing that a client did: its name, whether it went as it must (None: not played), a few words on it."""
 
     name: str
-    passed: bool
+    passed: bool | None
     note: str = ""
 
 
@@ -29,10 +34,17 @@ def write_step(step: Step) -> None:
 
 
 def build_failure(name: str, error: BaseException) -> Step:
-    """A step that failed with `error`; of a group of errors the first that is none."""
+    """What became of a step that ended with `error`: it failed, or was skipped."""
+    if isinstance(error, SkippedError):
+        return Step(name=name, passed=None, note=str(error))
+    return Step(name=name, passed=False, note=say_error(error))
+
+
+def say_error(error: BaseException) -> str:
+    """The error in one line; of a group of errors the first that is none."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return Step(name=name, passed=False, note=f"{type(error).__name__}: {error}"[:_NOTE_LIMIT])
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_NOTE_LIMIT]
 
 
 def parse_steps(lines: Iterable[str]) -> Iterator[Step]:
@@ -50,12 +62,13 @@ def print_steps(client: str, steps: Iterable[Step]) -> None:
     """A heading and one line a step."""
     print(client)
     for step in steps:
-        print(f"  {'ok  ' if step.passed else 'FAIL'} {step.name}{': ' if step.note else ''}{step.note}")
+        print(f"  {_MARKS[step.passed]} {step.name}{': ' if step.note else ''}{step.note}")
     sys.stdout.flush()
 
 
 def summarize(steps: Iterable[Step]) -> tuple[str, int]:
-    """The last line and the exit code: `N passed, N failed`, 0 only when something ran and nothing failed."""
+    """The last line and the exit code: `N passed, N failed`, 0 only when some passed and none failed."""
     results = [step.passed for step in steps]
-    failed = results.count(False)
-    return f"{results.count(True)} passed, {failed} failed", 1 if failed or not results else 0
+    passed, failed, skipped = (results.count(result) for result in (True, False, None))
+    line = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+    return line, 1 if failed or not passed else 0

@@ -1,24 +1,28 @@
 """The session that every SDK for Python plays: the steps, their order, and what each must see.
 
-Knows no SDK: a driver hands over a way to connect, which gives a `Session`. `typescript.mjs` plays the same steps.
-Standard library and `report` only.
+Knows no SDK and no transport: a driver hands over a way to connect to what the plan names, which gives a `Session`.
+`typescript.mjs` plays the same steps. Standard library and `report` only.
 """
 
 import asyncio
 import json
+import re
 import sys
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from clients.report import Step, build_failure, write_step
+from clients.report import Step, build_failure, say_error, write_step
 
 _STEP_LIMIT = 15.0
 _PROMPT = 2.0
+_WORDS = 200
 _UNUSUAL_TEXT = 'h\u00e9 \u6f22 \U0001f389 a\u2028b\u2029c\u0085d "\\ \t\n end'
 _STRUCTURED = frozenset({"2025-06-18", "2025-11-25", "2026-07-28"})
 _PROGRESS_MESSAGES = _STRUCTURED | {"2025-03-26"}
@@ -29,13 +33,40 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a driver is told: how to start the server, how to negotiate, and which revision must come of it."""
+class Local:
+    """A server that the client starts."""
 
     command: tuple[str, ...]
     environment: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A server that is reached over HTTP."""
+
+    url: str
+    headers: dict[str, str]
+
+
+Target = Local | Remote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a driver is told: its server, how to negotiate, and which revision must come of it.
+
+    `refused` is the same server with a key that the gateway does not know. `cues` is where things can be made to happen
+    (`clients.cues`): `/publish`, and `/restart` where the plan says that the server `restarts`. `log` is the file that
+    takes what the client and the servers that it starts write to standard error.
+    """
+
+    server: Target
+    refused: Target
     mode: str
     revision: str
+    cues: str
+    restarts: bool
+    log: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,24 +116,33 @@ class Session(Protocol):
 
     async def complete(self, template: str, argument: str, value: str) -> list[str]: ...
 
+    def listen(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[object]]]:
+        """Hear of changes: each call of what it gives ends with the next one. Raises `SkippedError` where it can't."""
+        ...
 
-Connect = Callable[[], AbstractAsyncContextManager[Session]]
+
+Connect = Callable[[Target], AbstractAsyncContextManager[Session]]
 
 
 def load_plan() -> Plan:
-    """The plan in the file that the command line names."""
-    fields = json.loads(Path(sys.argv[1]).read_text())
-    return Plan(**{**fields, "command": tuple(fields["command"])})
+    """The plan in the file that the command line names last."""
+    fields = json.loads(Path(sys.argv[-1]).read_text())
+    return Plan(**{**fields, "server": _to_target(fields["server"]), "refused": _to_target(fields["refused"])})
+
+
+def _to_target(fields: dict[str, Any]) -> Target:
+    return Remote(**fields) if "url" in fields else Local(**{**fields, "command": tuple(fields["command"])})
 
 
 def play(sdk: str, plan: Plan, connect: Connect) -> None:
-    """Play both sessions and report every step. A step that fails does not stop the next ones."""
+    """Play all sessions and report every step. A step that fails does not stop the next ones."""
     asyncio.run(_play(sdk, plan, connect))
 
 
 async def _play(sdk: str, plan: Plan, connect: Connect) -> None:
     await _report("a whole session", _play_session(sdk, plan, connect))
-    await _report("close while a call runs", _leave_busy(connect))
+    await _report("a wrong key", asyncio.wait_for(_come_with_wrong_key(plan, connect), _STEP_LIMIT))
+    await _report("close while a call runs", _leave_busy(plan, connect))
 
 
 async def _report(name: str, work: Awaitable[str]) -> None:
@@ -116,9 +156,9 @@ async def _report(name: str, work: Awaitable[str]) -> None:
 
 
 async def _play_session(sdk: str, plan: Plan, connect: Connect) -> str:
-    async with connect() as session:
+    async with connect(plan.server) as session:
         await _report("connect", _check_revision(sdk, plan, session))
-        for name, step in _STEPS:
+        for name, step in (*_STEPS, *_build_cued_steps(plan)):
             await _report(name, asyncio.wait_for(step(session), _STEP_LIMIT))
         started = time.monotonic()
     return f"closed in {time.monotonic() - started:.2f} s"
@@ -244,7 +284,8 @@ async def _check_strays(session: Session) -> str:
     return ""
 
 
-_STEPS: tuple[tuple[str, Callable[[Session], Awaitable[str]]], ...] = (
+_Steps = tuple[tuple[str, Callable[[Session], Awaitable[str]]], ...]
+_STEPS: _Steps = (
     ("list", _list_tools),
     ("call", _call),
     ("call with structured content", _call_structured),
@@ -263,9 +304,61 @@ _STEPS: tuple[tuple[str, Callable[[Session], Awaitable[str]]], ...] = (
 )
 
 
-async def _leave_busy(connect: Connect) -> str:
+def _build_cued_steps(plan: Plan) -> _Steps:
+    """What happens to the server while the session lasts."""
+    restart = ("call after a restart", partial(_outlive_restart, plan))
+    return (("change of the tools", partial(_hear_change, plan)), *((restart,) if plan.restarts else ()))
+
+
+async def _hear_change(plan: Plan, session: Session) -> str:
+    """Other clients have tools made too: the one that counts is this client's own."""
+    async with session.listen() as next_change:
+        slug = await asyncio.to_thread(send_cue, plan, "publish")
+        heard = 0
+        while slug not in await session.list_tools() or not heard:
+            await next_change()
+            heard += 1
+    return f"heard {heard}, and listed {slug}"
+
+
+async def _outlive_restart(plan: Plan, session: Session) -> str:
+    """The server keeps nothing of a session that the client would miss."""
+    await asyncio.to_thread(send_cue, plan, "restart")
+    outcome = await session.call("echo", {"text": "after the restart"})
+    _require("after the restart" in outcome.texts, f"answered {outcome}")
+    return await _list_tools(session)
+
+
+def send_cue(plan: Plan, name: str) -> str:
+    """Have something happen; the word that it is answered with."""
+    with urllib.request.urlopen(urllib.request.Request(f"{plan.cues}/{name}", method="POST")) as answer:
+        return str(answer.read().decode())
+
+
+async def _come_with_wrong_key(plan: Plan, connect: Connect) -> str:
+    """The user is told in good time, by some words about the key or by the status of HTTP.
+
+    What is told may also stand in the log, where a bridge between client and server writes what it met.
+    """
+    before = len(_read_log(plan))
+    try:
+        async with connect(plan.refused) as session:
+            names = await session.list_tools()
+    except Exception as error:
+        told = [say_error(error), *_read_log(plan)[before:]]
+        about = [line for line in told if re.search(r"API key|\b401\b", line)]
+        _require(about != [], f"was told {told[0]}")
+        return about[0][:_WORDS]
+    raise AssertionError(f"listed {names}")
+
+
+def _read_log(plan: Plan) -> list[str]:
+    return Path(plan.log).read_text(errors="replace").splitlines()
+
+
+async def _leave_busy(plan: Plan, connect: Connect) -> str:
     """Without progress: one SDK breaks, and kills its server, when that writes while the session closes."""
-    async with connect() as session:
+    async with connect(plan.server) as session:
         call = asyncio.create_task(session.call("slow-count", {"to": 200, "interval": 0.5}))
         await asyncio.sleep(0)
         await asyncio.wait_for(session.call("echo", {"text": "read after the slow call"}), _STEP_LIMIT)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from clients.servers import ROOT
+
 _HOME = ROOT / ".clients"
 _INSTALL_LIMIT = 300
 # What the Inspector's package declares; older ones run the SDKs.
@@ -115,4 +116,7 @@ TYPESCRIPT_2 = Toolchain(
 INSPECTOR = Toolchain(
     name="inspector", requirements=("@modelcontextprotocol/inspector@>=2.12 <3",), install=_install_node
 )
+FASTMCP = Toolchain(name="fastmcp", requirements=("fastmcp>=4.2,<5",), install=_install_python)
+# Below 1.0, a minor version counts as a major one.
+MCP_REMOTE = Toolchain(name="mcp-remote", requirements=("mcp-remote@>=0.15.1 <0.16",), install=_install_node)
 NODE = Toolchain(name="node", requirements=("node@>=24 <25",), install=_install_node)

@@ -31,26 +31,29 @@ function loadSdk() {
 function loadFirst() {
   const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
   const { StdioClientTransport } = load("@modelcontextprotocol/sdk/client/stdio.js");
+  const { StreamableHTTPClientTransport } = load("@modelcontextprotocol/sdk/client/streamableHttp.js");
   return {
     label: `@modelcontextprotocol/sdk ${readVersion("sdk")}`,
     StdioClientTransport,
-    build: () => new Client(INFO),
+    StreamableHTTPClientTransport,
+    build: (options) => new Client(INFO, options),
     call: (client, params, options) => client.callTool(params, undefined, options),
-    revision: (client, transport) => transport.negotiated,
+    revision: (client, negotiated) => negotiated,
   };
 }
 
 function loadSecond() {
-  const { Client } = load("@modelcontextprotocol/client");
+  const { Client, StreamableHTTPClientTransport } = load("@modelcontextprotocol/client");
   const { StdioClientTransport } = load("@modelcontextprotocol/client/stdio");
-  const options = {
+  const negotiation = {
     auto: { versionNegotiation: { mode: "auto" } },
     legacy: {},
   }[plan.mode] ?? { supportedProtocolVersions: [plan.mode] };
   return {
     label: `@modelcontextprotocol/client ${readVersion("client")}`,
     StdioClientTransport,
-    build: () => new Client(INFO, options),
+    StreamableHTTPClientTransport,
+    build: (options) => new Client(INFO, { ...negotiation, ...options }),
     call: (client, params, callOptions) => client.callTool(params, callOptions),
     revision: (client) => client.getNegotiatedProtocolVersion(),
   };
@@ -63,22 +66,28 @@ function readVersion(name) {
 
 const sdk = loadSdk();
 
-/** A connected client; `strays` are messages that the SDK could not place. */
-async function connect() {
-  const client = sdk.build();
-  const session = { client, strays: [] };
+/** A connected client; `strays` are messages that the SDK could not place, `hear` is called at each change of the tools. */
+async function connect(target) {
+  const session = { strays: [], hear: () => {} };
+  const tools = { autoRefresh: false, debounceMs: 0, onChanged: () => session.hear() };
+  const client = sdk.build({ listChanged: { tools } });
   client.onerror = (error) => session.strays.push(String(error?.message ?? error));
-  const transport = new sdk.StdioClientTransport({
-    command: plan.command[0],
-    args: plan.command.slice(1),
-    env: plan.environment,
-  });
+  const transport = buildTransport(target);
+  const setVersion = transport.setProtocolVersion?.bind(transport);
+  let negotiated;
   transport.setProtocolVersion = (version) => {
-    transport.negotiated = version;
+    negotiated = version;
+    setVersion?.(version);
   };
   await client.connect(transport);
-  session.revision = sdk.revision(client, transport);
-  return session;
+  return Object.assign(session, { client, revision: sdk.revision(client, negotiated) });
+}
+
+/** The transport for a server that the client starts, or for one that is reached over HTTP. */
+function buildTransport({ command, environment, url, headers }) {
+  return url === undefined
+    ? new sdk.StdioClientTransport({ command: command[0], args: command.slice(1), env: environment })
+    : new sdk.StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
 }
 
 /** A call in plain values. */
@@ -113,13 +122,37 @@ const STEPS = [
   ["nothing unexpected arrived", checkStrays],
 ];
 
+/** What happens to the server while the session lasts. */
+const CUED_STEPS = [
+  ["change of the tools", hearChange],
+  ...(plan.restarts ? [["call after a restart", outliveRestart]] : []),
+];
+
 async function playSession() {
   return inSession(async (session) => {
     await report("connect", () => checkRevision(session));
-    for (const [name, step] of STEPS) {
+    for (const [name, step] of [...STEPS, ...CUED_STEPS]) {
       await report(name, () => within(step(session)));
     }
   });
+}
+
+/** The user is told in good time, by some words about the key or by the status of HTTP. */
+async function comeWithWrongKey() {
+  const outcome = await knock().catch((error) => error);
+  ensure(outcome instanceof Error, `listed ${show(outcome)}`);
+  const words = show(outcome);
+  ensure(/API key|\b401\b/.test(words), `was told ${words}`);
+  return words.slice(0, 200);
+}
+
+async function knock() {
+  const session = await connect(plan.refused);
+  try {
+    return await session.client.listTools();
+  } finally {
+    await session.client.close();
+  }
 }
 
 async function leaveBusy() {
@@ -131,7 +164,7 @@ async function leaveBusy() {
 
 /** Connect, work, close; how long the closing took. */
 async function inSession(work) {
-  const session = await connect();
+  const session = await connect(plan.server);
   let started;
   try {
     await work(session);
@@ -258,6 +291,39 @@ async function checkStrays(session) {
   ensure(session.strays.length === 0, `messages that no request waits for: ${session.strays}`);
 }
 
+/** Other clients have tools made too: the one that counts is this client's own. */
+async function hearChange(session) {
+  let heard = 0;
+  let wake = () => {};
+  session.hear = () => {
+    heard += 1;
+    wake();
+  };
+  const slug = await cue("publish");
+  for (;;) {
+    const before = heard;
+    const names = (await session.client.listTools()).tools.map((tool) => tool.name);
+    if (before && names.includes(slug)) return `heard ${before}, and listed ${slug}`;
+    if (heard === before) await new Promise((resolveWake) => (wake = resolveWake));
+  }
+}
+
+/** The server keeps nothing of a session that the client would miss. */
+async function outliveRestart(session) {
+  await cue("restart");
+  const outcome = await call(session, "echo", { text: "after the restart" });
+  ensure(outcome.texts.includes("after the restart"), `answered ${show(outcome)}`);
+  return listTools(session);
+}
+
+/** Have something happen; the word that it is answered with. */
+async function cue(name) {
+  const answer = await fetch(`${plan.cues}/${name}`, { method: "POST" });
+  const word = await answer.text();
+  ensure(answer.ok, word);
+  return word;
+}
+
 /** A running call of the slow tool, from its first progress on; `settled` never rejects. */
 async function startSlow(session, args) {
   const stop = new AbortController();
@@ -303,4 +369,5 @@ function show(value) {
 }
 
 await report("a whole session", playSession);
+await report("a wrong key", () => within(comeWithWrongKey()));
 await report("close while a call runs", leaveBusy);
