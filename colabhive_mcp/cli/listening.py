@@ -23,6 +23,9 @@ from colabhive_mcp.errors import INVALID_REQUEST, ConfigError
 
 LOOP_SECONDS = 1.0
 LAST_LOOK = 0.02  # seconds between two looks at whether all that was written has been sent
+READ_ON_SECONDS = 5.0  # for which what a client still sends is read after it was refused
+PIECE = 65_536  # bytes
+MOST_FILES = 65_536
 IDENT = "colabhive-mcp"
 
 
@@ -40,6 +43,7 @@ class _JsonErrorTask(ErrorTask):  # type: ignore[misc]
         self.response_headers.append(("Content-Type", "application/json"))
         self.set_close_on_finish()
         self.content_length = len(body)
+        self.channel.refused = True
         self.write(body)
 
 
@@ -54,8 +58,34 @@ class _Task(WSGITask):  # type: ignore[misc]
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection. One with a *refused* request is read for a while before it is closed.
+
+    To close it with bytes unread would reset it, and a client that is still sending would not see the answer (RFC 9112,
+    9.6).
+    """
+
     task_class = _Task
     error_task_class = _JsonErrorTask
+    refused = False
+    _reads_until: float | None = None
+
+    def handle_close(self) -> None:
+        if self.refused and self.connected and self._reads_until is None:
+            self._reads_until = time.monotonic() + READ_ON_SECONDS
+            self.will_close = False
+            with contextlib.suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+        else:
+            super().handle_close()
+
+    def handle_read(self) -> None:
+        if self._reads_until is None:
+            super().handle_read()
+        elif time.monotonic() > self._reads_until:
+            self.handle_close()
+        else:
+            with contextlib.suppress(OSError):
+                self.recv(PIECE)  # the end of which closes
 
 
 class Listener:
@@ -143,7 +173,7 @@ def _say_in_json(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[
         refused: list[str] = []
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            if status.startswith("400") and ("Content-Type", "text/plain") in headers:
+            if status.startswith("400") and dict(headers).get("Content-Type", "").startswith("text/plain"):
                 refused.append(status)
                 headers = [("Content-Type", "application/json")]
             return start_response(status, headers, exc_info)
@@ -154,10 +184,17 @@ def _say_in_json(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[
     return answer
 
 
-def raise_file_limit() -> None:
-    """As many open files as this process may have, since a connection is one: the usual limit is far lower."""
+def raise_file_limit() -> int:
+    """As many open files as this process may have, since a connection is one: the usual limit is far lower.
+
+    Answers how many that are.
+    """
     import resource  # noqa: PLC0415 - POSIX alone has it
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else soft, hard))
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return wanted
+    return MOST_FILES if soft == resource.RLIM_INFINITY else soft

@@ -22,12 +22,13 @@ from colabhive_mcp.cli.listening import Listener, raise_file_limit
 from colabhive_mcp.cli.options import GROUPS, SettingsHelp, with_settings
 from colabhive_mcp.config import SETTINGS, Settings
 from colabhive_mcp.errors import EXIT_OK, BridgeError, ConfigError
+from colabhive_mcp.telemetry.background import Background
 from colabhive_mcp.telemetry.events import Event, Record, RelayReloaded, RelayStarted, RelayStopped, Warned
 from colabhive_mcp.telemetry.metrics import Gauges, Metrics
 from colabhive_mcp.transports.tenants import find_oldest_age
 from colabhive_mcp.transports.wsgi import Relay
 
-CONNECTIONS = 4096
+CONNECTIONS = 4096  # at the most; half of the files that may be open are for those to the gateway, and others
 IDLE_SECONDS = 120  # for which an idle connection is kept: longer than a proxy in front keeps its own
 LONGEST_HEADERS = 64 * 1024
 DRAIN_SECONDS = 30.0  # that calls are given at the end where nobody set another time
@@ -56,7 +57,7 @@ def serve_command(load: Load) -> int:
     calls in flight are done, a second one at once; SIGHUP has it read its settings again.
     """
     settings = _check(load())
-    with open_log(settings) as log, _catch_signals() as signals:
+    with open_log(settings) as sink, contextlib.closing(Background(sink)) as log, _catch_signals() as signals:
         return _serve(settings, load, log, signals)
 
 
@@ -76,12 +77,12 @@ def _serve(settings: Settings, load: Load, log: Record, signals: Signals) -> int
         log(event)
         metrics.record(event)
 
-    for sentence in settings.warnings:
+    for sentence in (*settings.warnings, *_list_doubts(settings)):
         log(Warned(sentence))
-    raise_file_limit()
+    files = raise_file_limit()
     scrape = None if settings.metrics_listen else metrics.render
     relay = Relay(settings, record=record, scrape=scrape)
-    listener = _listen(settings, relay)
+    listener = _listen(settings, relay, connections=min(CONNECTIONS, files // 2))
     with _serve_metrics(settings, metrics), contextlib.closing(listener):
         listener.start()
         click.echo(f"Relay: {listener.address}{settings.path}")
@@ -105,7 +106,14 @@ def _check(settings: Settings) -> Settings:
     return settings
 
 
-def _listen(settings: Settings, relay: Relay) -> Listener:
+def _list_doubts(settings: Settings) -> list[str]:
+    """What is set and does nothing here."""
+    if settings.api_key is None:
+        return []
+    return [f"api_key ({settings.source('api_key')}) is not used by serve: each request brings a key of its own."]
+
+
+def _listen(settings: Settings, relay: Relay, *, connections: int) -> Listener:
     proxy = settings.trusted_proxy
     headers = {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"} if proxy else set()
     return Listener(
@@ -114,7 +122,7 @@ def _listen(settings: Settings, relay: Relay) -> Listener:
         port=settings.port,
         name="relay",
         threads=settings.threads,
-        connections=CONNECTIONS,
+        connections=connections,
         channel_timeout=IDLE_SECONDS,
         channel_request_lookahead=1,  # else nobody would notice a client that has gone
         max_request_body_size=settings.max_body_bytes + 1,  # of which waitress takes one less
@@ -193,7 +201,7 @@ def _stop(settings: Settings, relay: Relay, listener: Listener, record: Record) 
 def _await_quiet(relay: Relay, listener: Listener, end: float) -> None:
     """Wait until all is answered that was asked, also on connections that others kept, at the latest until *end*."""
     known = -1
-    while time.monotonic() < end and (known != relay.gate.served or listener.queue_depth):
+    while time.monotonic() < end and (known != relay.gate.served or relay.gate.busy or listener.queue_depth):
         relay.gate.await_idle(end - time.monotonic())
         known = relay.gate.served
         relay.gate.await_more(known, min(QUIET, max(0.0, end - time.monotonic())))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from colabhive_mcp.errors import ConfigError, KeyRefused
 from colabhive_mcp.gateway import questions
 from colabhive_mcp.gateway.answers import Answer, parse_deep_json, to_loose_value, to_object
+from colabhive_mcp.gateway.guard import guard_pool
 from colabhive_mcp.gateway.operations import OperationRequest
 from colabhive_mcp.gateway.options import PREFIX, Options
 from colabhive_mcp.gateway.pages import ManifestAnswer, Page, join_pages
@@ -38,7 +40,7 @@ from colabhive_mcp.telemetry.logs import Redaction
 
 __all__ = ["Cancel", "GatewayClient", "ManifestAnswer", "Options"]
 
-KEPT_CONNECTIONS = 64
+KEPT_CONNECTIONS = 32  # as many as there are calls at a time where nobody set another number
 
 
 class GatewayClient:
@@ -178,6 +180,7 @@ class _Adapter(HTTPAdapter):
     def build_road(self, sample: requests.PreparedRequest, trust: _Trust) -> Road:
         """The road to the host of *sample*, whose URL is the base of all others."""
         pool: Any = self.get_connection_with_tls_context(sample, trust.verify, proxies=trust.proxies)
+        guard_pool(pool)
         return Road(urlsplit(str(sample.url)).netloc, self.request_url(sample, trust.proxies), pool)
 
     def build_connection_pool_key_attributes(self, *args: Any, **kwargs: Any) -> Any:
@@ -191,8 +194,11 @@ class _Adapter(HTTPAdapter):
         return super().proxy_manager_for(proxy, **trust, **kwargs)
 
 
-def _build_roads(options: Options) -> tuple[Road, Road]:
-    """The road of kept connections, and the one where each request makes its own."""
+def _build_roads(options: Options) -> tuple[Road, Callable[[], Road]]:
+    """The road of kept connections, and what builds the one where each request makes its own, once.
+
+    The adapter has one pool for a host, so threads that ask for that road at once get the same one.
+    """
     sample = requests.PreparedRequest()
     try:
         sample.prepare_url(options.api_url.rstrip("/") + PREFIX, None)
@@ -200,9 +206,10 @@ def _build_roads(options: Options) -> tuple[Road, Road]:
         raise ConfigError("The setting `api_url` is no address that can be asked.") from None
     trust = _find_trust(str(sample.url), options)
     try:
-        return _Adapter(trust.context).build_road(sample, trust), _Adapter(trust.context).build_road(sample, trust)
+        kept = _Adapter(trust.context).build_road(sample, trust)
     except (requests.RequestException, HTTPError):
         raise ConfigError("The proxy in the environment cannot be used: check HTTP_PROXY and HTTPS_PROXY.") from None
+    return kept, cache(partial(_Adapter(trust.context).build_road, sample, trust))
 
 
 def _find_trust(url: str, options: Options) -> _Trust:

@@ -16,7 +16,7 @@ from urllib3.response import BaseHTTPResponse
 from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayUnreachable
 from colabhive_mcp.gateway.answers import Answer
 from colabhive_mcp.gateway.faults import to_failure
-from colabhive_mcp.gateway.guard import GUARD, guard_pool
+from colabhive_mcp.gateway.guard import GUARD
 from colabhive_mcp.gateway.options import Options
 from colabhive_mcp.gateway.questions import Question
 from colabhive_mcp.gateway.retries import Cancel
@@ -45,13 +45,11 @@ class Limits:
 
 
 class Wire:
-    """Exchanges with one host: on *kept* connections, or each on its *own*."""
+    """Exchanges with one host: on *kept* connections, or each on its *own*, a road that few need and *own* builds."""
 
-    def __init__(self, options: Options, *, kept: Road, own: Road, clock: Callable[[], float]) -> None:
+    def __init__(self, options: Options, *, kept: Road, own: Callable[[], Road], clock: Callable[[], float]) -> None:
         self._options = options
         self._kept, self._own = kept, own
-        for road in (kept, own):
-            guard_pool(road.pool)
         self._clock = clock
         self._headers = _build_headers(options)
         self._taken = frozenset(map(str.lower, self._headers))
@@ -62,24 +60,28 @@ class Wire:
         Raises AttemptError, Cancelled, GatewayUnreachable past the deadline, and BadAnswer past the limit of bytes.
         """
         body, headers = self._encode(question, own=own)
-        road = self._own if own else self._kept
+        road = self._own() if own else self._kept
         try:
-            with GUARD.watch(limits.cancel), road.pool.urlopen(
-                question.method,
-                road.base + question.target,
-                body=body,
-                headers=headers,
-                timeout=self._find_timeout(question, limits),
-                retries=False,
-                redirect=False,
-                assert_same_host=False,
-                preload_content=False,
-            ) as response:
+            with (
+                GUARD.watch(limits.cancel),
+                road.pool.urlopen(
+                    question.method,
+                    road.base + question.target,
+                    body=body,
+                    headers=headers,
+                    timeout=self._find_timeout(question, limits),
+                    retries=False,
+                    redirect=False,
+                    assert_same_host=False,
+                    preload_content=False,
+                ) as response,
+            ):
                 good = response.status // 100 == 2
                 received = self._read(response, limits) if good else _read_beginning(response)
+                if not good or _is_open_ended(response):  # one that the guard has cut off looks like a whole one
+                    _check_wanted(limits.cancel)
         except HTTPError as error:
-            if limits.cancel.is_set():  # the guard has ended it
-                raise Cancelled("The call was cancelled while it waited for its answer.") from error
+            _check_wanted(limits.cancel)
             unsent, proxied = isinstance(error, ConnectTimeoutError), isinstance(error, ProxyError)
             raise to_failure(error, host=road.host, unsent=unsent, proxied=proxied) from error
         return Answer(response.status, response.headers, received, road.host, question.subject, len(body or b""))
@@ -87,7 +89,7 @@ class Wire:
     def close(self) -> None:
         """Close the idle connections, and each other one after its exchange."""
         self._kept.pool.close()
-        self._own.pool.close()
+        self._own().pool.close()
 
     def _encode(self, question: Question, *, own: bool) -> tuple[bytes | None, dict[str, str]]:
         """The body, and the question's headers with ours, which win."""
@@ -122,10 +124,15 @@ class Wire:
 
     def _check(self, limits: Limits) -> None:
         """Between two pieces of a body: a slow stream ends when nobody waits for it any more."""
-        if limits.cancel.is_set():
-            raise Cancelled("The call was cancelled while its answer was read.")
+        _check_wanted(limits.cancel)
         if self._clock() >= limits.deadline:
             raise GatewayUnreachable(f"{self._kept.host} had not sent its whole answer in time: try again.")
+
+
+def _check_wanted(cancel: Cancel) -> None:
+    """Raise Cancelled where nobody waits for the answer any more."""
+    if cancel.is_set():
+        raise Cancelled("The call was cancelled while it waited for its answer.")
 
 
 def _build_headers(options: Options) -> dict[str, str]:

@@ -135,7 +135,7 @@ class Inventory:
         encoded = self.encode(revision)
         size = self.form.page_size or max(len(encoded.tools), 1)
         start = 0 if cursor is None else _parse_cursor(cursor, encoded, size)
-        page = b"[%b]" % b",".join(encoded.tools[start : start + size])
+        page = b"".join((b"[", b",".join(encoded.tools[start : start + size]), b"]"))  # `%` takes ten times as long
         end = start + size
         return page, _to_cursor(end, encoded) if end < len(encoded.tools) else None
 

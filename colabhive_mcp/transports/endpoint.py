@@ -122,7 +122,7 @@ class Endpoint:
         fault = _find_form_fault(accepted, request.method)
         if fault is not None:
             return build_refusal(406, fault, request_id=request.id)
-        work = _WORK.get(request.method, LIST)
+        work = self._find_work(request.method, tenant)
         ending.callback(self._gate.take(work, tenant.digest, self._limits.find_most(work)))
         presence = Presence(intake.is_gone)
         try:
@@ -132,6 +132,14 @@ class Endpoint:
         steps = self._answer(request, caller, intake, tenant, presence)
         ending.callback(steps.close)
         return self._to_reply(steps, accepted, modern=caller.revision.modern)
+
+    def _find_work(self, method: str, tenant: Tenant) -> Work:
+        """What *method* is to the gate. Without streams a subscription is a method that there is not.
+
+        While the key is not proven, anything may wait for the gateway as a call does.
+        """
+        work = _WORK.get(method, LIST if tenant.proven else CALL)
+        return work if self._limits.streams or work is not STREAM else LIST
 
     def _post_batch(self, batch: Batch, intake: Intake, tenant: Tenant, ending: ExitStack) -> Reply:
         """A batch is served in the revision that has them, one message after the other, as one array."""
@@ -143,7 +151,7 @@ class Endpoint:
         if fault is not None:
             return build_refusal(406, fault)
         calls = any(isinstance(message, Request) and message.method == "tools/call" for message in batch.messages)
-        work = CALL if calls else LIST
+        work = CALL if calls or not tenant.proven else LIST
         ending.callback(self._gate.take(work, tenant.digest, self._limits.calls))
         if not any(isinstance(message, Request | Malformed) for message in batch.messages):
             for message in batch.messages:

@@ -28,16 +28,20 @@ class TurnedAway(Exception):
 
 
 class Work(NamedTuple):
-    """A kind of work: *waits* says that it may take long, *streams* that it has no end of its own."""
+    """A kind of work: *waits* says that it may take long, *halved* that half of the threads may do it at most.
+
+    *reason* is what a limit of one key is called that it meets.
+    """
 
     name: str
     waits: bool = False
-    streams: bool = False
+    halved: bool = False
+    reason: str = "tenant"
 
 
 CALL = Work("calls", waits=True)
-STREAM = Work("streams", waits=True, streams=True)
-PROOF = Work("proofs", waits=True)
+STREAM = Work("streams", waits=True, halved=True, reason="streams")
+PROOF = Work("checks of keys", waits=True, halved=True)
 LIST = Work("lists")
 
 
@@ -116,13 +120,12 @@ class Gate:
             give_back()
 
     def _check(self, work: Work, share: tuple[str, Work], most: int) -> None:
-        if self._shares[share] >= most:
-            reason = "streams" if work.streams else "tenant"
-            raise TurnedAway(reason, 429, f"This key has {most} {work.name} at work, which is all it may have.")
         waiting = sum(count for held, count in self._held.items() if held.waits)
         full = self._held.total() >= self._most or (work.waits and waiting >= self._most_waiting)
-        if full or (work.streams and self._held[work] >= self.threads // 2):
+        if full or (work.halved and self._held[work] >= self.threads // 2):
             raise TurnedAway("threads", 503, f"All places for {work.name} are taken: try again in a moment.")
+        if self._shares[share] >= most:
+            raise TurnedAway(work.reason, 429, f"This key has {most} {work.name} at work, which is all it may have.")
 
     def _give_back(self, work: Work, share: tuple[str, Work]) -> None:
         with self._lock:

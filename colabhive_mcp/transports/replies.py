@@ -24,11 +24,11 @@ _NONE = re.compile(r"q=0(\.0*)?")  # the weight of what is not taken (RFC 9110, 
 
 
 class Reply(NamedTuple):
-    """An HTTP answer; *body* is one piece, or a stream of them that may take long."""
+    """An HTTP answer; *body* is all of it, or a stream of pieces that may take long."""
 
     status: int
     headers: Headers
-    body: Iterable[bytes] = ()
+    body: bytes | Iterator[bytes] = b""
 
     @property
     def status_line(self) -> str:
@@ -75,7 +75,7 @@ def build_json(
         if zipped:
             body = gzip.compress(body, compresslevel=1, mtime=0)
             extra.append(("Content-Encoding", "gzip"))
-    return Reply(status, [("Content-Type", JSON), ("Content-Length", str(len(body))), *extra], (body,))
+    return Reply(status, [("Content-Type", JSON), ("Content-Length", str(len(body))), *extra], body)
 
 
 def build_value(value: Any, *, status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> Reply:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
-from threading import Lock, Thread
+from threading import Lock, Semaphore
 
-from cachetools import LRUCache, TTLCache
+from cachetools import Cache, LRUCache, TTLCache
 
 from colabhive_mcp.bridge import Bridge, build_bridge
 from colabhive_mcp.config import Settings
@@ -32,10 +33,14 @@ from colabhive_mcp.telemetry.events import (
 )
 from colabhive_mcp.telemetry.logs import Redaction
 from colabhive_mcp.transports.identity import build_server
+from colabhive_mcp.transports.workers import Lane
 
 PROOF_SECONDS = 5.0  # that a request waits for what the gateway says of its key
+ASKED_AT_ONCE = 8  # keys about which the gateway is asked: a flood of them leaves the processor to others
+BUILT_AT_ONCE = 2  # tenants that are made, which takes the processor alone
 REFUSED_SECONDS = 30.0  # for which a refused key is remembered
 REFUSED_MOST = 10_000
+CANDIDATES_LEAST = 128  # who is asked about at the same time, however few get a place, must not push out one another
 REFUSALS = (401, 403)
 SHOWN_DIGITS = 16  # of a key's digest, in logs
 OnRefused = Callable[[KeyRefused], None]
@@ -58,6 +63,7 @@ class Tenant:
     proven: bool = False
     proof: Future[None] | None = None
     evicted: bool = False
+    closed: bool = False
 
 
 Build = Callable[[str, str, OnRefused], Tenant]
@@ -69,16 +75,38 @@ def compute_digest(key: str) -> str:
 
 
 class _Places(LRUCache[str, Tenant]):
-    """Places for *capacity* tenants; who was asked for the longest time ago is pushed out, into *pushed*."""
+    """Places for *capacity* tenants; who was asked for the longest time ago is pushed out, into *pushed*.
+
+    Who loses a place is marked while the lock is held: nobody may then give him another one.
+    """
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity)
         self.pushed: list[Tenant] = []
 
+    @property
+    def tenants(self) -> list[Tenant]:
+        """Those who have a place; to look at them is no use of theirs, as it would be by ``values``."""
+        return [Cache.__getitem__(self, digest) for digest in self]
+
     def popitem(self) -> tuple[str, Tenant]:
         digest, tenant = super().popitem()
+        tenant.evicted = True
         self.pushed.append(tenant)
         return digest, tenant
+
+    def take_pushed(self) -> list[Tenant]:
+        """Those pushed out since the last time, for somebody to let go."""
+        pushed, self.pushed = self.pushed, []
+        return pushed
+
+    def take_out(self, tenants: Iterable[Tenant]) -> list[Tenant]:
+        """Those of *tenants* that have a place here, which they lose."""
+        found = [tenant for tenant in tenants if self.get(tenant.digest) is tenant]
+        for tenant in found:
+            tenant.evicted = True
+            del self[tenant.digest]
+        return found
 
 
 class Tenants:
@@ -99,17 +127,19 @@ class Tenants:
     ) -> None:
         self._build = build
         self._proving = proving
+        self._building = Semaphore(BUILT_AT_ONCE)
+        self._asking = Lane("proof", ASKED_AT_ONCE)
         self._record = record
         self._lock = Lock()
         self._resident = _Places(capacity)
-        self._candidates = _Places(capacity)
+        self._candidates = _Places(max(capacity, CANDIDATES_LEAST))
         self._refused: TTLCache[str, KeyRefused] = TTLCache(REFUSED_MOST, REFUSED_SECONDS, timer=clock)
 
     @property
     def resident(self) -> list[Tenant]:
         """Those who have a place."""
         with self._lock:
-            return list(self._resident.values())
+            return self._resident.tenants
 
     def acquire(self, key: str) -> Tenant:
         """The tenant of *key*, in use until it is released.
@@ -118,75 +148,92 @@ class Tenants:
         and its calls say what is wrong.
         """
         digest = compute_digest(key)
-        tenant = self._find(digest) or self._introduce(digest, key)
-        try:
-            if not tenant.proven:
-                self._prove(tenant)
-        except BaseException:
-            self.release(tenant)
-            raise
-        return tenant
+        tenant = self._find(digest)
+        return tenant if tenant is not None and tenant.proven else self._check(tenant, digest, key)
 
     def release(self, tenant: Tenant) -> None:
         """It is used by one less; one that has lost its place is closed by the last."""
         with self._lock:
             tenant.uses -= 1
-            ended = tenant.evicted and not tenant.uses
-        if ended:
-            tenant.bridge.close()
+        self._end(tenant)
 
     def close(self, reason: str) -> None:
         """Let everybody go, each after its requests."""
         with self._lock:
-            tenants = [*self._resident.values(), *self._candidates.values()]
-            self._resident.clear()
-            self._candidates.clear()
+            tenants = [tenant for places in self._all_places for tenant in places.take_out(places.tenants)]
         self._let_go(tenants, reason)
 
-    def _find(self, digest: str) -> Tenant | None:
+    @property
+    def _all_places(self) -> tuple[_Places, _Places]:
+        return self._resident, self._candidates
+
+    def _find(self, digest: str, made: Tenant | None = None) -> Tenant | None:
+        """Who has a place or may get one, else *made*, in use by one more. Raises KeyRefused for who was refused."""
         with self._lock:
             refused = self._refused.get(digest)
             if refused is not None:
                 raise KeyRefused(refused.message, status=refused.status)
             tenant = self._resident.get(digest) or self._candidates.get(digest)
+            if tenant is None and made is not None:
+                tenant = self._candidates[digest] = made
             if tenant is not None:
                 tenant.uses += 1
-            return tenant
+            pushed = self._candidates.take_pushed()
+        self._let_go(pushed, "capacity")
+        return tenant
+
+    def _check(self, tenant: Tenant | None, digest: str, key: str) -> Tenant:
+        """Have the gateway asked about the key of *tenant*, who is made, where he is None, once there is a place."""
+        try:
+            with ExitStack() as place:
+                place.callback(self._proving())
+                tenant = tenant or self._introduce(digest, key)
+                self._prove(tenant, place)
+        except BaseException:
+            if tenant is not None:
+                self.release(tenant)
+            raise
+        return tenant
 
     def _introduce(self, digest: str, key: str) -> Tenant:
         """Somebody who may get a place; of two threads that bring the same key the first one's counts."""
-        made = self._build(key, digest, lambda error: self._refuse(made, error))
-        with self._lock:
-            tenant = self._resident.get(digest) or self._candidates.setdefault(digest, made)
-            tenant.uses += 1
-            pushed = self._take_pushed(self._candidates)
-        self._let_go(pushed if tenant is made else [*pushed, made], None)
-        return tenant
+        with self._building:
+            made = self._build(key, digest, lambda error: self._refuse(made, error))
+        tenant = None
+        try:
+            tenant = self._find(digest, made)
+        finally:
+            if tenant is not made:
+                made.bridge.close()
+        return tenant or made
 
-    def _prove(self, tenant: Tenant) -> None:
+    def _prove(self, tenant: Tenant, place: ExitStack) -> None:
         """Wait a while for what the gateway says of the key; a client's start must not wait for one that hangs."""
-        with ExitStack() as waiting:
-            waiting.callback(self._proving())
-            try:
-                self._find_proof(tenant).result(PROOF_SECONDS)
-            except KeyRefused as error:
-                raise KeyRefused(error.message, status=error.status) from None
-            except (GatewayError, TimeoutError):
-                return
+        try:
+            self._find_proof(tenant, place).result(PROOF_SECONDS)
+        except KeyRefused as error:
+            raise KeyRefused(error.message, status=error.status) from None
+        except (GatewayError, TimeoutError):
+            return
 
-    def _find_proof(self, tenant: Tenant) -> Future[None]:
-        """The question that is open, or a new one, on a thread that nobody has to wait for."""
+    def _find_proof(self, tenant: Tenant, place: ExitStack) -> Future[None]:
+        """The question that is open, or a new one, on a thread that keeps the *place* and nobody has to wait for."""
         with self._lock:
             if tenant.proof is not None:
                 return tenant.proof
-            give_back = self._proving()
             proof: Future[None] = Future()
             tenant.proof = proof
             tenant.uses += 1
-        Thread(target=self._ask, args=(tenant, proof, give_back), name="proof", daemon=True).start()
+        kept = place.pop_all()
+        kept.callback(self._end_proof, tenant)
+        try:
+            self._asking.submit(partial(self._ask, tenant, proof, kept))
+        except BaseException as error:  # there is no thread to be had
+            proof.set_exception(error)
+            kept.close()
         return proof
 
-    def _ask(self, tenant: Tenant, proof: Future[None], give_back: Callable[[], None]) -> None:
+    def _ask(self, tenant: Tenant, proof: Future[None], kept: ExitStack) -> None:
         try:
             tenant.bridge.prove()
             self._promote(tenant)
@@ -197,10 +244,12 @@ class Tenants:
         except BaseException as error:  # whatever it is, it is for those who wait
             proof.set_exception(error)
         finally:
-            give_back()
-            with self._lock:
-                tenant.proof = None
-            self.release(tenant)
+            kept.close()
+
+    def _end_proof(self, tenant: Tenant) -> None:
+        with self._lock:
+            tenant.proof = None
+        self.release(tenant)
 
     def _promote(self, tenant: Tenant) -> None:
         """Give it a place, where another thread has not, and the key has not been refused meanwhile."""
@@ -210,7 +259,7 @@ class Tenants:
             self._candidates.pop(tenant.digest, None)
             tenant.proven = True
             self._resident[tenant.digest] = tenant
-            count, pushed = len(self._resident), self._take_pushed(self._resident)
+            count, pushed = len(self._resident), self._resident.take_pushed()
         self._tell(tenant, TenantAdded(count))
         self._let_go(pushed, "capacity")
 
@@ -219,32 +268,28 @@ class Tenants:
         with self._lock:
             known = tenant.digest in self._refused
             self._refused[tenant.digest] = KeyRefused(error.message, status=error.status)
-            places = [places for places in (self._resident, self._candidates) if places.get(tenant.digest) is tenant]
-            for each in places:
-                del each[tenant.digest]
+            lost = [each for places in self._all_places for each in places.take_out([tenant])]
         if not known:
             self._tell(tenant, KeyTurnedAway(error.status or 401))
-        if places:
-            self._let_go([tenant], "refused" if tenant.proven else None)
+        self._let_go(lost, "refused")
 
-    def _let_go(self, tenants: Iterable[Tenant], reason: str | None) -> None:
+    def _let_go(self, tenants: Iterable[Tenant], reason: str) -> None:
         """Close those that no request uses; the others are closed by their last one. Of a candidate nothing is told."""
         for tenant in tenants:
-            with self._lock:
-                tenant.evicted = True
-                idle, count = not tenant.uses, len(self._resident)
-            if idle:
-                tenant.bridge.close()
-            if tenant.proven and reason is not None:
-                self._tell(tenant, TenantEvicted(count, reason))
+            self._end(tenant)
+            if tenant.proven:
+                self._tell(tenant, TenantEvicted(len(self._resident), reason))
+
+    def _end(self, tenant: Tenant) -> None:
+        """Close it, once, where it has lost its place and no request uses it."""
+        with self._lock:
+            over = tenant.evicted and not tenant.uses and not tenant.closed
+            tenant.closed = tenant.closed or over
+        if over:
+            tenant.bridge.close()
 
     def _tell(self, tenant: Tenant, event: Event) -> None:
         self._record(OfTenant(event, tenant.digest[:SHOWN_DIGITS]))
-
-    @staticmethod
-    def _take_pushed(places: _Places) -> list[Tenant]:
-        pushed, places.pushed = places.pushed, []
-        return pushed
 
 
 def find_oldest_age(tenants: Iterable[Tenant]) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from io import BytesIO
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ from colabhive_mcp.transports.replies import (
 )
 from colabhive_mcp.transports.tenants import SHOWN_DIGITS, Tenant, Tenants, build_tenant
 
+AS_FILE_FROM = 65_536  # bytes of a body that the server had better not copy
+FILE_PIECE = 1 << 20
 LONGEST_LOOK = 65_536  # bytes of a body in which an id is looked for, of somebody who is not let in
 ALLOWED = [("Allow", "POST, OPTIONS")]
 LOGIN = ("/.well-known/", "/register", "/authorize", "/token")  # where clients look for OAuth once a key is refused
@@ -79,19 +82,19 @@ class Relay:
     def __call__(self, environ: Mapping[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         started = time.monotonic()
-        ending = ExitStack()
-        self.gate.enter()
-        ending.callback(self.gate.leave)
-        visit = Visit(read_intake(environ), self._rules, ending, {})
-        try:
+        with ExitStack() as ending:
+            self.gate.enter()
+            ending.callback(self.gate.leave)
+            visit = Visit(read_intake(environ), self._rules, ending, {})
             reply = self._answer(visit)
-        except BaseException:
-            ending.close()
-            raise
-        ending.callback(self._tell, visit, reply.status, started)
-        cors = visit.rules.origins.build_cors(visit.intake.headers)
-        start_response(reply.status_line, [*reply.headers, *cors])
-        return _Body(() if visit.intake.method == "HEAD" else reply.body, ending)
+            ending.callback(self._tell, visit, reply.status, started)
+            cors = visit.rules.origins.build_cors(visit.intake.headers)
+            start_response(reply.status_line, [*reply.headers, *cors])
+            if visit.intake.method == "HEAD":
+                return ()
+            if isinstance(reply.body, bytes):  # nobody has to wait until it is sent
+                return _hand_over(reply.body, environ)
+            return _Stream(reply.body, ending.pop_all())
 
     @property
     def tenants(self) -> Tenants:
@@ -221,7 +224,7 @@ class Relay:
         if self._scrape is None or not here:
             return build_refusal(404, "There are no metrics here: the setting metrics_listen says where they are.")
         body, kind = self._scrape(visit.intake.headers.get("accept", ""))
-        return Reply(200, [("Content-Type", kind), ("Content-Length", str(len(body)))], (body,))
+        return Reply(200, [("Content-Type", kind), ("Content-Length", str(len(body)))], body)
 
     def _admit(self, visit: Visit) -> Tenant:
         """Who asks, once the gateway has accepted the key. Raises Unidentified, KeyRefused, TurnedAway."""
@@ -249,7 +252,15 @@ class Relay:
             self._record(OfTenant(event, notes["tenant"]) if "tenant" in notes else event)
 
 
-class _Body:
+def _hand_over(body: bytes, environ: Mapping[str, Any]) -> Iterable[bytes]:
+    """*body* for the server to send: a large one as a file, which it reads from without a copy of its own."""
+    if len(body) < AS_FILE_FROM or "wsgi.file_wrapper" not in environ:
+        return (body,)
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](BytesIO(body), FILE_PIECE)
+    return wrapped
+
+
+class _Stream:
     """The pieces of an answer; the server closes it when they have been sent, or can't be."""
 
     def __init__(self, pieces: Iterable[bytes], ending: ExitStack) -> None:

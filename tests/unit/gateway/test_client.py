@@ -5,16 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
 import pytest
 
 from colabhive_mcp.errors import BadAnswer, Cancelled, GatewayError, GatewayUnreachable, KeyRefused, ToolError
+from colabhive_mcp.gateway.client import GatewayClient
 from colabhive_mcp.gateway.operations import FilePart, OperationRequest
-from tests.unit.gateway.conftest import KEY, Bench, MakeBench, Time
-from tests.unit.gateway.scripted import HANG_UP, RESET, SILENCE, Step, answer, build_pages
+from tests.harness.processes import wait_until
+from tests.unit.gateway.conftest import KEY, Bench, MakeBench, Time, build_options
+from tests.unit.gateway.scripted import HANG_UP, RESET, SILENCE, ScriptedServer, Step, answer, build_pages
 
 PREFIX = "/api/builder/v1"
 DONE = {"invocation_id": "i-1", "status": "succeeded", "result": {"text": "hi"}}
@@ -511,6 +515,48 @@ class TestConnections:
             answers = list(pool.map(lambda turn: run.invoke(f"s{turn}"), range(200)))
         assert answers == [DONE] * 200
         assert sorted(run.server.targets) == sorted(f"{PREFIX}/actions/s{turn}:invoke" for turn in range(200))
+
+    def test_clients_share_no_connection(self, bench: MakeBench) -> None:
+        """What one client was answered on is never used for the key of another, on either kind of connection."""
+        run = bench(answer(DONE))
+        with ScriptedServer([answer(DONE)]) as server:
+            clients = [GatewayClient(build_options(server.url), clock=run.time.clock) for _ in range(3)]
+            for client in clients * 2:
+                replace(run, client=client).invoke()
+            for client in clients:
+                replace(run, client=client).perform(POST)
+                client.close()
+        assert [seen.connection for seen in server.seen] == [1, 2, 3, 1, 2, 3, 4, 5, 6]
+
+    @pytest.mark.parametrize("ask", [Bench.invoke, lambda run: run.perform(POST)])
+    def test_closing_lets_a_call_end(self, bench: MakeBench, ask: Callable[[Bench], Any]) -> None:
+        """A call that is under way when its client is closed gets its answer."""
+        run = bench(Step(answer(DONE).data, delay=0.3))
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(ask, run)
+            wait_until(lambda: bool(run.server.seen))
+            run.client.close()
+            assert future.result(10) == DONE
+
+
+class TestRefusedKeys:
+    """Who else hears of a key that the gateway refuses."""
+
+    @pytest.mark.parametrize(("status", "refused"), [(401, 1), (403, 0), (404, 0), (503, 0), (200, 0)])
+    def test_a_key_that_is_not_known_is_told(self, bench: MakeBench, status: int, refused: int) -> None:
+        """Whatever was asked for, also on behalf of a trace, each 401 is told once, and nothing else is."""
+        run = bench(answer({**DONE, **MANIFEST}, status))
+        told: list[KeyRefused] = []
+        client = GatewayClient(
+            build_options(run.server.url), clock=run.time.clock, random=lambda: 0.0, on_refused=told.append
+        )
+        traced = client.traced({"traceparent": f"00-{'1' * 32}-{'1' * 16}-01"})
+        for each in (client, traced):
+            for ask in (Bench.fetch_manifest, Bench.invoke, Bench.fetch_invocation, lambda bench: bench.perform(POST)):
+                with suppress(GatewayError):
+                    ask(replace(run, client=each))
+        assert [error.status for error in told] == [401] * 8 * refused
+        client.close()
 
 
 class Peak:

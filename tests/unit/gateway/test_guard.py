@@ -2,22 +2,94 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
+import gc
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
 
 from colabhive_mcp.errors import Cancelled
-from colabhive_mcp.gateway.client import GatewayClient, Options
-from tests.harness.network import Authority
+from colabhive_mcp.gateway.client import GatewayClient
+from colabhive_mcp.gateway.operations import OperationRequest
+from tests.harness.network import Authority, Forwarder, open_silence
+from tests.unit.gateway.conftest import build_options
+from tests.unit.gateway.scripted import SILENCE, ScriptedServer, Step, answer
 
-HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
-DONE = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 22\r\n\r\n{"status":"succeeded"}'
+SOON = 10.0  # seconds, of the 60 and more that the answers would take
+OPEN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+SIZED = OPEN[:-2] + b"Content-Length: 100000\r\n\r\n"
+CHUNKED = OPEN[:-2] + b"Transfer-Encoding: chunked\r\n\r\n"
+BUSY = SIZED.replace(b"200", b"503")
+WRONG = OPEN.replace(b"200", b"422")
+LAST = SIZED[:-2] + b"Connection: close\r\n\r\n"
+DONE = {"invocation_id": "i-1", "status": "succeeded"}
+
+
+@dataclass(eq=False)
+class Arrival:
+    """A cancel token that is set once *server* has *requests*, and says how often it was asked."""
+
+    server: ScriptedServer
+    requests: int = 1
+    asked: int = 0
+
+    def is_set(self) -> bool:
+        """Has it all?"""
+        self.asked += 1
+        return len(self.server.seen) >= self.requests
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """As it is, at once."""
+        return self.is_set()
+
+
+@dataclass
+class Count:
+    """A cancel token that is set from the time on when it was asked more than *often*."""
+
+    often: int
+    asked: int = field(default=0, init=False)
+
+    def is_set(self) -> bool:
+        """Asked too often?"""
+        self.asked += 1
+        return self.asked > self.often
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """As it is, at once."""
+        return self.is_set()
+
+
+def build_client(url: str, **options: Any) -> GatewayClient:
+    """A client that would wait for long."""
+    return GatewayClient(build_options(url, **{"read_timeout": 60.0, **options}))
+
+
+def invoke(client: GatewayClient, cancel: Any) -> Any:
+    """One call."""
+    deadline = time.monotonic() + 300
+    return client.invoke("a", {}, sync_timeout=60, idempotency_key="k", cancel=cancel, deadline=deadline)
+
+
+def perform(client: GatewayClient, cancel: Any) -> Any:
+    """One call that is never repeated."""
+    request = OperationRequest("POST", "/jobs", json={}, has_body=True)
+    return client.perform(request, cancel=cancel, deadline=time.monotonic() + 300)
+
+
+def check_end(server: ScriptedServer, call: Any, **options: Any) -> None:
+    """A *call* that is cancelled once *server* has it ends soon, and is not made again."""
+    client = build_client(server.url, **options)
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        call(client, Arrival(server))
+    assert time.monotonic() - started < SOON
+    assert len(server.seen) == 1
+    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -26,103 +98,103 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-class Stalling:
-    """A server that takes requests and sends the *beginning* of an answer, and the rest only once it is *released*."""
-
-    def __init__(self, beginning: bytes, tls: ssl.SSLContext | None = None) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._beginning = beginning
-        self._tls = tls
-        self.requests = 0
-        self.connections = 0
-        self.arrived = Event()
-        self.released = Event()
-        Thread(target=self._accept, daemon=True).start()
-        scheme = "http" if tls is None else "https"
-        self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        try:
-            with connection if self._tls is None else self._tls.wrap_socket(connection, server_side=True) as peer:
-                while data := peer.recv(65536):
-                    if not data.startswith(b"POST"):  # a body in a record of its own
-                        continue
-                    self.requests += 1
-                    peer.sendall(DONE if self.released.is_set() else self._beginning)
-                    self.arrived.set()
-        except OSError:
-            return
-
-    def close(self) -> None:
-        """Take no more connections."""
-        self._listener.close()
+@pytest.mark.parametrize(
+    "stall",
+    [
+        SILENCE,
+        Step(SIZED, "hold"),
+        Step(SIZED + b'{"status":', "hold"),
+        Step(SIZED, "drip"),
+        Step(CHUNKED + b'1\r\n{\r\n9\r\n"sta', "hold"),
+        Step(OPEN + b"{}", "hold"),
+        Step(LAST, "hold"),
+        Step(BUSY, "hold"),
+        Step(WRONG + b'{"detail": "no"}', "hold"),
+    ],
+    ids=["nothing", "headers", "some", "trickle", "chunk", "no-end", "last", "busy", "refusal"],
+)
+@pytest.mark.parametrize("call", [invoke, perform])
+def test_a_cancelled_call_ends_while_it_reads(stall: Step, call: Any) -> None:
+    """Whatever has come of the answer, the call is over soon after it was cancelled, asked only once."""
+    with ScriptedServer([stall]) as server:
+        check_end(server, call)
 
 
-@contextmanager
-def stalling(beginning: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Stalling]:
-    """A server for the block."""
-    server = Stalling(beginning, tls)
-    try:
-        yield server
-    finally:
-        server.close()
+@pytest.mark.parametrize("call", [invoke, perform])
+@pytest.mark.parametrize("stall", [SILENCE, Step(SIZED, "drip")], ids=["nothing", "trickle"])
+def test_a_cancelled_call_ends_over_tls(stall: Step, call: Any, authority: Authority) -> None:
+    """The other side of TLS is not waited for."""
+    with ScriptedServer([stall], authority.server) as server:
+        check_end(server, call, ca_bundle=authority.bundle)
 
 
-def build_client(url: str, **more: Any) -> GatewayClient:
-    """A client that would wait for long."""
-    return GatewayClient(Options(api_url=url, api_key="hive_" + "guardedKey01", version="1", **more))
+def test_a_cancelled_call_ends_over_tls_within_tls(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a proxy that is asked over TLS."""
+    with (
+        ScriptedServer([SILENCE], authority.server) as server,
+        Forwarder(server.port, tls=authority.server, tunnel=True) as proxy,
+    ):
+        monkeypatch.setenv("HTTPS_PROXY", f"https://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", "")
+        check_end(server, invoke, ca_bundle=authority.bundle)
+        assert proxy.heads[0].startswith(b"CONNECT ")
 
 
-def invoke(client: GatewayClient, cancel: Event) -> Any:
-    """One call, whose end nothing but *cancel* brings."""
-    deadline = time.monotonic() + 300
-    return client.invoke("a", {}, sync_timeout=60, idempotency_key="k", cancel=cancel, deadline=deadline)
-
-
-def cancel_at(arrived: Event, cancel: Event) -> None:
-    """Cancel once the server has the request."""
-
-    def wait() -> None:
-        arrived.wait(30)
-        cancel.set()
-
-    Thread(target=wait, daemon=True).start()
-
-
-@pytest.mark.parametrize("beginning", [b"", HEADERS, HEADERS + b'{"status":'], ids=["nothing", "headers", "some"])
-@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
-def test_a_cancelled_call_ends_while_it_reads(beginning: bytes, secure: bool, authority: Authority) -> None:
-    """Whatever has come of the answer, over TLS too, the call is over soon after it was cancelled, asked only once."""
-    tls = authority.server if secure else None
-    options = {"ca_bundle": str(authority.bundle)} if secure else {}
-    with stalling(beginning, tls) as server:
-        client, cancel = build_client(server.url, **options), Event()
-        cancel_at(server.arrived, cancel)
-        started = time.monotonic()
+def test_the_connection_is_not_used_again() -> None:
+    """After a call was cancelled the others go on, on connections of their own."""
+    with ScriptedServer([answer(DONE), SILENCE, answer(DONE)]) as server:
+        client = build_client(server.url)
+        invoke(client, Event())
         with pytest.raises(Cancelled):
-            invoke(client, cancel)
-        assert time.monotonic() - started < 10
-        assert server.requests == 1
+            invoke(client, Arrival(server, requests=2))
+        assert [invoke(client, Event()) for _ in range(3)] == [DONE] * 3
+        assert [seen.connection for seen in server.seen] == [1, 1, 2, 2, 2]
         client.close()
 
 
-def test_others_go_on() -> None:
-    """The connection of a cancelled call is used for nothing else, and a call that nobody cancelled gets its answer."""
-    with stalling(b"") as server:
-        client, cancel = build_client(server.url), Event()
-        cancel_at(server.arrived, cancel)
+def test_of_many_calls_only_the_cancelled_end() -> None:
+    """All cancelled calls end together, and each of the others gets its answer, which comes after that."""
+    many = 16
+    late = Step(answer(DONE).data, delay=1.5)
+    with ScriptedServer([late]) as server, ThreadPoolExecutor(2 * many) as pool:
+        client = build_client(server.url)
+        wanted = [pool.submit(invoke, client, Event()) for _ in range(many)]
+        unwanted = [pool.submit(invoke, client, Arrival(server, requests=2 * many)) for _ in range(many)]
+        assert {type(future.exception(SOON)) for future in unwanted} == {Cancelled}
+        assert [future.result(SOON) for future in wanted] == [DONE] * many
+        client.close()
+
+
+@pytest.mark.parametrize("often", [1, 2])
+def test_what_is_cancelled_before_it_is_sent_is_not_sent(often: int) -> None:
+    """A call that was cancelled while its connection was made starts no job."""
+    with ScriptedServer([answer(DONE)]) as server:
+        client = build_client(server.url)
         with pytest.raises(Cancelled):
-            invoke(client, cancel)
-        server.released.set()
-        assert [invoke(client, Event())["status"] for _ in range(3)] == ["succeeded"] * 3
-        assert server.connections == 2
+            invoke(client, Count(often))
+        assert server.seen == []
+        client.close()
+
+
+def test_a_handshake_that_hangs_ends_with_the_connect_time_out(authority: Authority) -> None:
+    """A call that was cancelled while nobody answers the handshake of TLS is over with the connect time-out."""
+    with open_silence() as port:
+        client = build_client(f"https://127.0.0.1:{port}", ca_bundle=authority.bundle, connect_timeout=0.3)
+        started = time.monotonic()
+        with pytest.raises(Cancelled):
+            invoke(client, Count(2))
+        assert time.monotonic() - started < SOON
+        client.close()
+
+
+def test_a_kept_connection_holds_nothing_of_a_call() -> None:
+    """What a cancel token knows, such as a whole request, is freed with its call, while the connection is kept."""
+    with ScriptedServer([answer(DONE)]) as server:
+        client = build_client(server.url)
+        token = Arrival(server, requests=2)
+        held = weakref.ref(token)
+        invoke(client, token)
+        del token
+        gc.collect()
+        assert held() is None
         client.close()

@@ -1,0 +1,49 @@
+"""Events handed on by a thread of their own: who does the work does not wait until a line is written.
+
+It knows a sink and no form of a line. What comes while the queue is full is dropped, and told of later.
+"""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from threading import Thread
+
+from colabhive_mcp.telemetry.events import Event, Record, Warned
+
+MOST = 10_000  # events that may wait
+END_SECONDS = 2.0  # that those that wait are given at the end
+
+
+class Background:
+    """A sink that hands each event to *sink*, in order. Close it, so that what waits is written."""
+
+    def __init__(self, sink: Record) -> None:
+        self._sink = sink
+        self._waiting: SimpleQueue[Event | None] = SimpleQueue()
+        self._dropped = 0
+        self._thread = Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, event: Event) -> None:
+        """Take *event*, without waiting for anything."""
+        if self._waiting.qsize() < MOST:
+            self._waiting.put(event)
+        else:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Have what waits written, for as long as that is given."""
+        self._waiting.put(None)
+        self._thread.join(END_SECONDS)
+
+    def _run(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            self._sink(event)
+            if self._waiting.empty():
+                self._tell_dropped()
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        dropped, self._dropped = self._dropped, 0
+        if dropped:
+            self._sink(Warned(f"{dropped} events were not logged: they came faster than they could be written"))
