@@ -10,7 +10,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from threading import Event, Thread
 from typing import Any
 
@@ -31,6 +31,9 @@ IDENT = "colabhive-mcp"
 
 def _to_json(message: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}}).encode()
+
+
+_MALFORMED = _to_json("Bad Request: a forwarded header is malformed.")
 
 
 class _JsonErrorTask(ErrorTask):  # type: ignore[misc]
@@ -106,7 +109,8 @@ class Listener:
             **limits,
         )
         self._server.channel_class = _Channel
-        self._server.application = _say_in_json(self._server.application)
+        if limits.get("trusted_proxy"):
+            self._server.application = _say_in_json(self._server.application)
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}"
         self._closing, self._closed = Event(), Event()
         self._thread = Thread(target=self._loop, name=name, daemon=True)
@@ -175,11 +179,11 @@ def _say_in_json(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             if status.startswith("400") and dict(headers).get("Content-Type", "").startswith("text/plain"):
                 refused.append(status)
-                headers = [("Content-Type", "application/json")]
+                headers = [("Content-Type", "application/json"), ("Content-Length", str(len(_MALFORMED)))]
             return start_response(status, headers, exc_info)
 
         body = app(environ, start)
-        return [_to_json("Bad Request: a forwarded header is malformed.")] if refused else body
+        return (_MALFORMED if refused else piece for piece in body) if isinstance(body, Generator) else body
 
     return answer
 

@@ -50,6 +50,7 @@ from colabhive_mcp.transports.tenants import Tenant
 
 ASSUMED = REVISIONS["2025-03-26"]  # of a request without the header, which came with the revision after it
 LISTEN = "subscriptions/listen"
+MOST_IN_BATCH = 50  # messages, whose answers are kept until the last one is there
 _WORK = {"tools/call": CALL, LISTEN: STREAM}
 _STATUS = {METHOD_NOT_FOUND: 404}  # of a modern answer that is an error of its own method
 
@@ -146,6 +147,8 @@ class Endpoint:
         revision = _find_revision(intake)
         if revision is None or not revision.batches:
             return build_refusal(400, "Invalid request: batches are not part of this revision")
+        if len(batch.messages) > MOST_IN_BATCH:
+            return build_refusal(400, f"Invalid request: a batch holds at most {MOST_IN_BATCH} messages here")
         accepted = read_accepted(intake.headers)
         fault = _find_form_fault(accepted)
         if fault is not None:
@@ -208,7 +211,7 @@ class Endpoint:
     ) -> Generator[Step, None, None]:
         """What the server answers, as bytes, for as long as anybody wants it."""
         with self._roll.enter(_find_place(tenant, intake, request.id), presence):
-            for message in tenant.server.respond(request, caller):
+            for message in tenant.server.respond(request, _expect_life(caller, request, intake)):
                 if isinstance(message, KeepAlive):
                     yield message
                     continue
@@ -277,6 +280,13 @@ def _find_place(tenant: Tenant, intake: Intake, request_id: Any) -> tuple[Any, .
     """
     client = (intake.peer, intake.headers.get("user-agent", ""))
     return tenant.digest, client, type(request_id).__name__, request_id
+
+
+def _expect_life(caller: Caller, request: Request, intake: Intake) -> Caller:
+    """*caller*, to whom a call's signs of life are sent, with a token or without, where its answer may be a stream."""
+    if request.method != "tools/call" or not read_accepted(intake.headers).events:
+        return caller
+    return caller._replace(progress=True)
 
 
 def _find_form_fault(accepted: Accepted, method: str | None = None) -> str | None:

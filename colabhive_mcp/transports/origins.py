@@ -79,4 +79,4 @@ def _is_loopback(authority: str) -> bool:
 
 def _strip_port(authority: str) -> str:
     name, colon, port = authority.rpartition(":")
-    return name if colon and port.isdecimal() and not name.endswith(":") else authority
+    return name if colon and port.isdecimal() else authority

@@ -54,13 +54,8 @@ def scrape(relay: RelayProcess) -> dict[Sample, float]:
 
 def read_counts(relay: RelayProcess) -> dict[Sample, float]:
     """What is counted, once every request but the scrape has ended, and without what scrapes themselves move."""
-    samples: dict[Sample, float] = {}
-
-    def is_alone() -> bool:
-        samples.update(scrape(relay))
-        return samples["mcp_threads_busy",] == 1
-
-    wait_until(is_alone)
+    wait_until(lambda: scrape(relay)["mcp_threads_busy",] == 1)
+    samples = scrape(relay)  # one of its own, since the counts of a scrape may be read before its threads
     of_scrapes = {("mcp_http_requests_total", "GET", "200"), ("mcp_http_request_seconds_count", "none")}
     counts = ("_total", "_count", "_resident")
     return {
