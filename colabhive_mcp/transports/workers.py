@@ -30,7 +30,12 @@ class Lane:
         """Run *task* as soon as a thread is free. A task takes care of its own errors."""
         with self._lock:
             self._spare -= 1
-            self._grow()
+            try:
+                self._grow()
+            except RuntimeError:  # no thread can be started; the task waits for one of those that there are
+                if not self._threads:
+                    self._spare += 1
+                    raise
         self._tasks.put(task)
 
     def abandon(self, task: Task) -> None:
@@ -41,11 +46,11 @@ class Lane:
                 self._grow()
 
     def _grow(self) -> None:
-        """One more thread, where a task waits and the limit allows it."""
+        """One more thread, where a task waits and the limit allows it; one that could not be started does not count."""
         if self._spare < 0 and self._threads - len(self._abandoned) < self._limit:
+            Thread(target=self._run, name=f"{self._name}-{self._threads + 1}", daemon=True).start()
             self._threads += 1
             self._spare += 1
-            Thread(target=self._run, name=f"{self._name}-{self._threads}", daemon=True).start()
 
     def _run(self) -> None:
         goes_on = True
