@@ -16,6 +16,7 @@ KEY_PREFIX = "hive_"
 _VALUE_SHOWN = 60
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1024, "mib": MIB, "gib": 1024 * MIB}
+_LONGEST_NUMBER = 10  # digits
 _SPANS = ("second", "minute", "hour", "day")
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -250,15 +251,20 @@ def parse_rate(raw: Any) -> str | None:
     count, slash, span = text.lower().partition("/")
     number, _, unit = span.strip().rpartition(" ")
     whole = [part.strip() for part in (count, number or "1")]
-    if not slash or unit.removesuffix("s") not in _SPANS or not all(w.isdecimal() and int(w) > 0 for w in whole):
+    if not slash or unit.removesuffix("s") not in _SPANS or not all(map(_is_positive, whole)):
         raise _refuse("such as '120/minute'", raw)
-    return f"{int(whole[0])}/{int(whole[1])} {unit.removesuffix('s')}"
+    spans = f"{int(whole[1])} " if int(whole[1]) > 1 else ""
+    return f"{int(whole[0])}/{spans}{unit.removesuffix('s')}"
+
+
+def _is_positive(digits: str) -> bool:
+    return digits.isdecimal() and len(digits) < _LONGEST_NUMBER and int(digits) > 0
 
 
 def _parse_storage(raw: Any) -> str | None:
     """The URL of a Redis; it is never repeated, since it may hold a password."""
     text = _parse_text(raw)
-    if text is not None and not text.startswith(("redis://", "rediss://", "redis+unix://")):
+    if text is not None and not text.startswith(("redis://", "rediss://", "unix://", "redis+unix://")):
         raise ValueError("must be the URL of a Redis, such as 'redis://127.0.0.1:6379' (not shown)")
     return text
 

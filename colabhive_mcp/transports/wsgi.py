@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from io import BytesIO
+from math import ceil
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ class Relay:
         self._roll = Roll()
         self._stopping = Event()
         self._hurried = Event()
-        self._rules = self._build_rules(settings)
+        self._rules = self._build_rules(settings, self._build_rates(settings))
 
     def __call__(self, environ: Mapping[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -103,7 +104,9 @@ class Relay:
 
     def reload(self, settings: Settings) -> None:
         """Serve by other *settings* from the next request on; those that are being answered go on as they began."""
-        before, self._rules = self._rules, self._build_rules(settings)
+        before = self._rules
+        same = _name_rates(settings) == _name_rates(before.settings)  # then they go on counting
+        self._rules = self._build_rules(settings, before.rates if same else self._build_rates(settings))
         before.tenants.close("reload")
 
     def stop(self) -> None:
@@ -119,7 +122,11 @@ class Relay:
         self._hurried.set()
         self._roll.recall_all()
 
-    def _build_rules(self, settings: Settings) -> Rules:
+    def _build_rates(self, settings: Settings) -> Rates:
+        limit, storage = _name_rates(settings)
+        return Rates(limit, storage=storage, record=self._record)
+
+    def _build_rules(self, settings: Settings, rates: Rates) -> Rules:
         def build(key: str, digest: str, on_refused: Callable[[KeyRefused], None]) -> Tenant:
             return build_tenant(settings, key, digest, on_refused, record=self._record)
 
@@ -128,7 +135,7 @@ class Relay:
         return Rules(
             settings,
             Origins((*settings.allowed_hosts, settings.host.lower()), settings.cors_origins),
-            Rates(settings.rate_limit, storage=settings.rate_limit_storage, record=self._record),
+            rates,
             Tenants(build, capacity=settings.max_tenants, proving=self._take_proof, record=self._record),
             Endpoint(self.gate, self._roll, limits, stops, log_frames=settings.log_jsonrpc),
             Readiness(build_probe(settings)),
@@ -152,7 +159,7 @@ class Relay:
             return _refuse(visit, 502, error.message)
         except TurnedAway as error:
             visit.notes["refused"] = error.reason
-            wait = str(max(1, round(error.retry_after)))
+            wait = str(max(1, ceil(error.retry_after)))
             return _refuse(visit, error.status, str(error), headers=[("Retry-After", wait)])
         except Exception as error:  # a fault of ours, for the log alone
             report_fault(error, self._record)
@@ -250,6 +257,10 @@ class Relay:
             events.append(RequestRefused(notes["refused"], status))
         for event in events:
             self._record(OfTenant(event, notes["tenant"]) if "tenant" in notes else event)
+
+
+def _name_rates(settings: Settings) -> tuple[str | None, str | None]:
+    return settings.rate_limit, settings.rate_limit_storage
 
 
 def _hand_over(body: bytes, environ: Mapping[str, Any]) -> Iterable[bytes]:
