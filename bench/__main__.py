@@ -15,30 +15,37 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench import contract, floors, profiles, stdio
+from bench import contract, floors, profiles, relay, stdio
 from bench.child import ChildError
 from bench.figures import Failure, Figure, to_json, to_table
 from bench.place import Place, open_place
 from bench.stdio import Setting
 from bench.upstream import Upstream, measure_ceiling, open_upstream
+from bench.wrk import Missing
 
 QUICK = 0.2
+SOAK_SECONDS = 20.0
+PARTS = {"stdio": (*stdio.MEASUREMENTS, *contract.MEASUREMENTS), "relay": relay.MEASUREMENTS}
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="How fast the bridge is, and how much it keeps.")
+    parser.add_argument("part", nargs="?", choices=list(PARTS), help="one part only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="a fifth of the runs: faster, and less to be trusted")
     parser.add_argument("--only", choices=list(to_measurements()), help="one question only")
+    parser.add_argument(
+        "--soak", type=float, default=SOAK_SECONDS, metavar="SECONDS", help="how long the relay is soaked (20; try 600)"
+    )
     parser.add_argument(
         "--profile", choices=list(profiles.PROFILES), help="show where the time goes, and measure nothing"
     )
     return parser.parse_args(arguments)
 
 
-def to_measurements() -> dict[str, Callable[[Setting], list[Figure]]]:
-    """The measurements by the name that `--only` takes."""
-    every = (*stdio.MEASUREMENTS, *contract.MEASUREMENTS)
+def to_measurements(part: str | None = None) -> dict[str, Callable[[Setting], list[Figure]]]:
+    """The measurements, of one part or of all, by the name that `--only` takes."""
+    every = [measure for name, measures in PARTS.items() if part in {None, name} for measure in measures]
     return {measure.__name__.removeprefix("measure_"): measure for measure in every}
 
 
@@ -49,8 +56,10 @@ def run(options: argparse.Namespace) -> int:
             return print_profile(profiles.PROFILES[options.profile], place, upstream)
         about = describe_run(upstream)
         print("\n".join(f"{name}: {value}" for name, value in about.items()), flush=True)
-        setting = Setting(place=place, upstream=upstream, effort=QUICK if options.quick else 1)
-        figures, failures = measure_all(setting, only=options.only)
+        setting = Setting(
+            place=place, upstream=upstream, effort=QUICK if options.quick else 1, soak_seconds=options.soak
+        )
+        figures, failures = measure_all(setting, part=options.part, only=options.only)
     report(figures, failures, seconds=time.perf_counter() - begun)
     if options.json:
         options.json.write_text(to_json(figures, failures, about=about) + "\n")
@@ -79,14 +88,16 @@ def describe_run(upstream: Upstream) -> dict[str, Any]:
     }
 
 
-def measure_all(setting: Setting, *, only: str | None) -> tuple[list[Figure], list[Failure]]:
-    """Make each measurement; one that fails does not take the others away."""
+def measure_all(setting: Setting, *, part: str | None, only: str | None) -> tuple[list[Figure], list[Failure]]:
+    """Make each measurement; one that fails, or that lacks a program, does not take the others away."""
     figures: list[Figure] = []
     failures: list[Failure] = []
-    for name, measure in to_measurements().items():
+    for name, measure in to_measurements(part).items():
         if only in {None, name}:
             try:
                 figures += measure(setting)
+            except Missing as error:
+                print(f"SKIPPED {name}: {error}", flush=True)
             except (ChildError, OSError, KeyError, ValueError) as error:
                 failures.append(Failure(name, f"{type(error).__name__}: {error}"))
     return figures, failures

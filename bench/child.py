@@ -90,6 +90,11 @@ class Child:
         line = next(line for line in status.splitlines() if line.startswith(f"{field}:"))
         return int(line.split()[1]) * 1024
 
+    def read_cpu(self) -> float:
+        """Seconds of CPU time that it has taken so far, all its threads together."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime, fields 14 and 15
+
     def read_errors(self, *, limit: int = 600) -> str:
         """The end of what it wrote to stderr, at most this many bytes. Its own place in the file is left alone."""
         size = self.size_of_errors()

@@ -27,11 +27,12 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The most that a figure may be: so many times its floor, or so much in its own unit."""
+    """The most that a figure may be, or the least where more is better: so many times its floor, or so much itself."""
 
     most: float
     words: str
     is_ratio: bool
+    is_least: bool = False
 
     @classmethod
     def times_floor(cls, most: float, words: str = "") -> Target:
@@ -40,6 +41,11 @@ class Target:
     @classmethod
     def at_most(cls, most: float, unit: str = "ms") -> Target:
         return cls(most, f"≤ {most:g} {unit}", is_ratio=False)
+
+    @classmethod
+    def least_of_floor(cls, least: float) -> Target:
+        """For what is better the more it is, such as requests a second."""
+        return cls(least, f"≥ {least:g} x floor", is_ratio=True, is_least=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class Figure:
 
     @property
     def is_within(self) -> bool:
-        return self.measured <= self.limit
+        return self.measured >= self.limit if self.target.is_least else self.measured <= self.limit
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -94,7 +100,7 @@ class Figure:
             f"{_to_text(self.floor)} {self.samples.unit}",
             f"{self.ratio:.2f}",
             self.target.words,
-            "ok" if self.is_within else "OVER",
+            "ok" if self.is_within else "UNDER" if self.target.is_least else "OVER",
             str(len(self.samples.measured)),
             self.samples.floor_is + (f"; {self.note}" if self.note else ""),
         )

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING
 
 from bench import floors, stdio
 from bench.figures import align
-from bench.session import Session, open_session
+from bench.hosted import Visitor, open_relay
+from bench.session import Session, open_session, to_call
 from bench.tracer import Row
 
 if TYPE_CHECKING:
+    from bench.child import Child
     from bench.place import Place
     from bench.upstream import Upstream
 
@@ -100,25 +102,61 @@ def profile_list(place: Place, upstream: Upstream) -> str:
     return _profile_request(place, upstream, lambda session: session.list_tools().seconds)
 
 
+def profile_relay_call(place: Place, upstream: Upstream) -> str:
+    """The time of a call over HTTP that the gateway answers at once."""
+    return _profile_visit(place, upstream, lambda visitor: visitor.ask("tools/call", to_call(stdio.INSTANT)))
+
+
+def profile_relay_list(place: Place, upstream: Upstream) -> str:
+    """The time of a list over HTTP that is already made."""
+    return _profile_visit(place, upstream, lambda visitor: visitor.ask("tools/list"))
+
+
 PROFILES: Mapping[str, Callable[[Place, Upstream], str]] = {
     "start": profile_start,
     "list": profile_list,
     "call": profile_call,
+    "relay-list": profile_relay_list,
+    "relay-call": profile_relay_call,
 }
 """The profiles by the name that `--profile` takes."""
 
 
 def _profile_request(place: Place, upstream: Upstream, ask: Callable[[Session], float]) -> str:
     with stdio.open_ready(place, upstream) as session:
-        alone = _to_median(ask, session)
-        before = _read_use(session)
-        _to_median(ask, session)
-        use = _read_use(session) - before
+        alone, use = _measure_use(session.child, lambda: ask(session))
     with open_traced(place, upstream) as (session, tracing):
-        _to_median(ask, session, pause=_PAUSE_SECONDS)
-        tracing.take()
-        traced = _to_median(ask, session, pause=_PAUSE_SECONDS)
-        rows = tracing.take()
+        traced, rows = _trace(tracing, lambda: ask(session))
+    return _tell(alone, use, traced, rows)
+
+
+def _profile_visit(place: Place, upstream: Upstream, ask: Callable[[Visitor], float]) -> str:
+    with open_relay(place, upstream) as relay, Visitor(relay.port) as visitor:
+        alone, use = _measure_use(relay.child, lambda: ask(visitor))
+    with open_pipes() as (options, fds, tracing), open_relay(place, upstream, options=options, pass_fds=fds) as relay:
+        for fd in fds:
+            os.close(fd)
+        with Visitor(relay.port) as visitor:
+            traced, rows = _trace(tracing, lambda: ask(visitor))
+    return _tell(alone, use, traced, rows)
+
+
+def _measure_use(child: Child, ask: Callable[[], float]) -> tuple[float, Use]:
+    """Milliseconds of a request, and what all of them use."""
+    alone = _to_median(ask)
+    before = _read_use(child)
+    _to_median(ask)
+    return alone, _read_use(child) - before
+
+
+def _trace(tracing: Tracing, ask: Callable[[], float]) -> tuple[float, list[Row]]:
+    """Milliseconds of a traced request, and what all of them did."""
+    _to_median(ask, pause=_PAUSE_SECONDS)
+    tracing.take()
+    return _to_median(ask, pause=_PAUSE_SECONDS), tracing.take()
+
+
+def _tell(alone: float, use: Use, traced: float, rows: list[Row]) -> str:
     head = (
         f"a median request takes {alone:.2f} ms, for {use.cpu / _RUNS / 1e3:.0f} µs of CPU time in the bridge, whose "
         f"threads wait {use.waits / _RUNS:.1f} times\n"
@@ -128,7 +166,7 @@ def _profile_request(place: Place, upstream: Upstream, ask: Callable[[Session], 
     return f"{head}\n{_to_group_table(working)}\n\n{_to_function_table(rows)}"
 
 
-def _to_median(ask: Callable[[Session], float], session: Session, *, pause: float = 0) -> float:
+def _to_median(ask: Callable[[], float], *, pause: float = 0) -> float:
     """Milliseconds of a request, of many.
 
     With a pause the threads that are slow by being traced come to rest before the next request, instead of waiting for
@@ -136,7 +174,7 @@ def _to_median(ask: Callable[[Session], float], session: Session, *, pause: floa
     """
     taken = []
     for _ in range(_RUNS):
-        taken.append(ask(session))
+        taken.append(ask())
         time.sleep(pause)
     return statistics.median(taken) * 1e3
 
@@ -148,23 +186,32 @@ def is_waiting(row: Row) -> bool:
 @contextmanager
 def open_traced(place: Place, upstream: Upstream) -> Iterator[tuple[Session, Tracing]]:
     """A ready bridge under the tracer, and the pipes to it."""
+    with (
+        open_pipes() as (options, fds, tracing),
+        open_session(place, upstream, options=options, pass_fds=fds) as session,
+    ):
+        for fd in fds:
+            os.close(fd)
+        session.get_ready(stdio.INSTANT)
+        yield session, tracing
+
+
+@contextmanager
+def open_pipes() -> Iterator[tuple[tuple[str, ...], tuple[int, ...], Tracing]]:
+    """What starts a bridge under the tracer, the ends of the pipes that are the bridge's, and ours.
+
+    Theirs are to be closed here once it has started.
+    """
     their_commands, commands = os.pipe()
     reports, their_reports = os.pipe()
     options = ("-m", "bench.tracer", str(their_commands), str(their_reports), "colabhive_mcp")
-    with (
-        os.fdopen(reports) as told,
-        os.fdopen(commands, "wb"),
-        open_session(place, upstream, options=options, pass_fds=(their_commands, their_reports)) as session,
-    ):
-        os.close(their_commands)
-        os.close(their_reports)
-        session.get_ready(stdio.INSTANT)
-        yield session, Tracing(commands, told)
+    with os.fdopen(reports) as told, os.fdopen(commands, "wb"):
+        yield options, (their_commands, their_reports), Tracing(commands, told)
 
 
-def _read_use(session: Session) -> Use:
+def _read_use(child: Child) -> Use:
     """What the threads that the bridge has came to so far."""
-    tasks = list(Path(f"/proc/{session.child.process.pid}/task").iterdir())
+    tasks = list(Path(f"/proc/{child.process.pid}/task").iterdir())
     cpu = sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
     waits = sum(int(_WAITS.findall((task / "status").read_text())[0]) for task in tasks)
     return Use(cpu, waits)

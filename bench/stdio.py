@@ -39,11 +39,12 @@ _LEEWAY = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What every measurement needs: where processes run, the gateway, and how many runs are enough."""
+    """What every measurement needs: where processes run, the gateway, how many runs are enough, how long a soak is."""
 
     place: Place
     upstream: Upstream
     effort: float
+    soak_seconds: float
 
     def count(self, runs: int) -> int:
         return max(3, round(runs * self.effort))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from bench import gateway, tools
 from bench.child import Child, ChildError
@@ -27,6 +28,7 @@ _BATCH = 100
 class Upstream:
     """A running gateway."""
 
+    child: Child
     port: int
     tools: int
     manifest_bytes: int
@@ -48,6 +50,15 @@ class Upstream:
         """How often the manifest was sent whole."""
         return int(self._control("GET", gateway.STATE)["sent"])
 
+    def control(self, **settings: float) -> None:
+        """Set how long jobs take (`ready_seconds`) and which invocations meet a fault (`fault_every`, 0 for none)."""
+        self._control("POST", f"{gateway.CONTROL}?{urlencode(settings)}")
+
+    def count_refused(self) -> tuple[int, int]:
+        """How many keys were refused, and how often the one that asked most."""
+        refused = self._control("GET", gateway.STATE)["refused"]
+        return int(refused["keys"]), int(refused["most"])
+
     def _control(self, method: str, path: str) -> dict[str, Any]:
         with closing(self.connect()) as connection:
             state: dict[str, Any] = json.loads(exchange(connection, method, path))
@@ -62,7 +73,7 @@ def open_upstream(place: Place, *, count: int) -> Iterator[Upstream]:
         received = child.receive()
         assert received
         ready = json.loads(received[0])
-        yield Upstream(port=ready["port"], tools=count, manifest_bytes=ready["manifest_bytes"])
+        yield Upstream(child=child, port=ready["port"], tools=count, manifest_bytes=ready["manifest_bytes"])
 
 
 def post(connection: http.client.HTTPConnection, name: str) -> bytes:

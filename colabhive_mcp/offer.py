@@ -106,8 +106,8 @@ class Offer:
         """How far the pinned manifest is behind the gateway's; None where none is pinned."""
         return self._pin.measure() if self._pin else None
 
-    def list_page(self, cursor: str | None, caller: Caller) -> tuple[bytes, str | None]:
-        """A page of the tools, and the next cursor; the session is from then on held to what it was shown."""
+    def list_page(self, cursor: str | None, caller: Caller) -> tuple[Sequence[bytes], str | None]:
+        """A page of tools, each as JSON, and the next cursor; the session is from then on held to what it was shown."""
         try:
             inventory = self.view(caller)
         except GatewayError:

@@ -35,6 +35,7 @@ OWNER = {  # library -> the only rooms or modules that may import it
     "pythonjsonlogger": {"telemetry/logs.py"},
     "prometheus_client": {"telemetry/metrics.py"},
     "limits": {"transports/rates.py"},
+    "redis": {"transports/rates.py"},
 }
 OUT_OF_PROTOCOL = {"threading", "time", "logging", "os", "sys", "socket", "queue"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -33,13 +33,13 @@ class Notification(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A result of which one member is already JSON: ``{name: value, **rest}``.
+    """A result of which one member is an array whose entries are already JSON: ``{name: [*entries], **rest}``.
 
-    A list of tools can be megabytes; it is encoded once and spliced into each answer.
+    A list of tools can be megabytes; each is encoded once, and an answer is one copy of them.
     """
 
     name: str
-    value: bytes
+    entries: Sequence[bytes]
     rest: Mapping[str, Any]
 
 
@@ -182,17 +182,23 @@ def _to_message(value: Any) -> Incoming:
 def encode(message: Outgoing) -> bytes:
     """One message as bytes without a line end. Raises ValueError where a result holds what JSON cannot."""
     match message:
-        case Response(request_id, Encoded(name, value, rest)):
-            members = dump_json(rest)[1:] if rest else b"}"
-            separator = b"," if rest else b""
-            head = b'{"jsonrpc":"2.0","id":%b,"result":{%b:' % (dump_json(request_id), dump_json(name))
-            return b"".join((head, value, separator, members, b"}"))
+        case Response(request_id, Encoded(name, entries, rest)):
+            head = b'{"jsonrpc":"2.0","id":%b,"result":{%b:[' % (dump_json(request_id), dump_json(name))
+            tail = b"],%b}" % dump_json(rest)[1:] if rest else b"]}}"
+            return _join(head, entries, tail)
         case Response(request_id, result):
             return dump_json({"jsonrpc": "2.0", "id": request_id, "result": result})
         case ErrorResponse():
             return dump_json(_error_to_wire(message))
         case Notification(method, params):
             return dump_json({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+
+
+def _join(head: bytes, entries: Sequence[bytes], tail: bytes) -> bytes:
+    """The entries with commas between *head* and *tail*, each byte of them copied once."""
+    if len(entries) < 2:
+        return b"".join((head, *entries, tail))
+    return b",".join((head + entries[0], *entries[1:-1], entries[-1] + tail))
 
 
 def _error_to_wire(message: ErrorResponse) -> dict[str, Any]:

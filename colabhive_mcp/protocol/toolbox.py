@@ -102,9 +102,9 @@ class Caller(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """One page of tools, already encoded as a JSON array for the caller's revision."""
+    """One page of tools, each already encoded as JSON for the caller's revision."""
 
-    tools: bytes
+    tools: Sequence[bytes]
     next_cursor: str | None
     ttl_ms: int
 

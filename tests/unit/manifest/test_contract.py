@@ -427,7 +427,7 @@ def is_left_out(manifest: Any) -> bool:
     listed = build_inventory(
         build_manifest({"tools": [manifest]}, etag=None), (), Form(), check_endpoint=find_endpoint_fault
     )
-    return listed.read_page(REVISIONS["2025-11-25"], None)[0] == b"[]"
+    return listed.read_page(REVISIONS["2025-11-25"], None)[0] == ()
 
 
 @given(DAMAGES)

@@ -41,7 +41,7 @@ def take(*entries: Any, rules: dict[str, Any] | None = None, own: Any = (), **fo
 def read(inventory: Inventory, cursor: str | None = None, revision: str = "2025-11-25") -> tuple[list[str], str | None]:
     """The names on one page, and the cursor of the next."""
     page, following = inventory.read_page(REVISIONS[revision], cursor)
-    return [entry["name"] for entry in json.loads(page)], following
+    return [json.loads(entry)["name"] for entry in page], following
 
 
 def test_one_page_by_default() -> None:
@@ -250,7 +250,7 @@ def test_lists_fit_their_revision(revision: str) -> None:
     inventory = take(tool("a", displayName="A", annotations={"readOnly": True}), own=(OWN,))
     page, _ = inventory.read_page(REVISIONS[revision], None)
     modern = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"} if revision == spec.MODERN else {}
-    message = {"jsonrpc": "2.0", "id": 1, "result": {"tools": json.loads(page), **modern}}
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [json.loads(entry) for entry in page], **modern}}
     spec.check(message, revision=revision, method="tools/list")
     own = message["result"]["tools"][-1]
     assert ("title" in own, "annotations" in own) == (revision >= "2025-06-18", revision >= "2025-03-26")
@@ -341,8 +341,8 @@ def test_copies_share_the_parts_of_their_lists() -> None:
 def test_a_clients_form_is_its_own() -> None:
     """Names and schemas of one form never turn up in the list of another."""
     entry = tool("a-name-of-twenty-letters", inputSchema={"type": "object", "properties": {"n": {"multipleOf": 2}}})
-    plain = json.loads(take(entry).read_page(LATEST, None)[0])[0]
-    short = json.loads(take(entry, name_length=12, dropped=frozenset({"multipleOf"})).read_page(LATEST, None)[0])[0]
+    plain = json.loads(take(entry).read_page(LATEST, None)[0][0])
+    short = json.loads(take(entry, name_length=12, dropped=frozenset({"multipleOf"})).read_page(LATEST, None)[0][0])
     assert plain["inputSchema"]["properties"] == {"n": {"multipleOf": 2}}
     assert short["inputSchema"]["properties"] == {"n": {}}
     assert (plain["name"], len(short["name"])) == ("a-name-of-twenty-letters", 12)

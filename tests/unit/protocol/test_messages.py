@@ -204,11 +204,12 @@ def test_what_is_not_json_is_not_written(value: Any) -> None:
         dump_json(value)
 
 
+@pytest.mark.parametrize("count", range(5))
 @pytest.mark.parametrize("rest", [{}, {"nextCursor": "c"}, {"ttlMs": 5, "_meta": {"a": "é"}}])
-def test_an_encoded_member_is_spliced_in(rest: dict[str, Any]) -> None:
-    """A list that was encoded before is the same result as one that was not."""
-    tools = [{"name": "a"}, {"name": "ü"}]
-    line = encode(Response("i", Encoded("tools", dump_json(tools), rest)))
+def test_an_encoded_member_is_spliced_in(rest: dict[str, Any], count: int) -> None:
+    """A list whose entries were encoded before is the same result as one that was not, however many there are."""
+    tools = [{"name": "ü" * number} for number in range(count)]
+    line = encode(Response("i", Encoded("tools", [dump_json(tool) for tool in tools], rest)))
     assert strict(line) == {"jsonrpc": "2.0", "id": "i", "result": {"tools": tools, **rest}}
 
 

@@ -54,7 +54,7 @@ class ScriptedToolbox:
 
     steps: list[Any] = field(default_factory=lambda: [DONE])
     listing: Listing = field(
-        default_factory=lambda: Listing(b'[{"name":"a","inputSchema":{"type":"object"}}]', None, 5)
+        default_factory=lambda: Listing([b'{"name":"a","inputSchema":{"type":"object"}}'], None, 5)
     )
     error: Exception | None = None
     marks: list[Any] = field(default_factory=list)
@@ -497,9 +497,9 @@ def test_a_cancelled_call_is_not_answered(peer: Peer, steps: list[Any]) -> None:
 
 def test_lists_pass_the_cursor_on(peer: Peer) -> None:
     """A page carries the next cursor, the last has no such member, and an unreadable cursor is the client's fault."""
-    peer.toolbox.listing = Listing(b"[]", "more", 1000)
+    peer.toolbox.listing = Listing([], "more", 1000)
     assert peer.ask("tools/list")["result"]["nextCursor"] == "more"
-    peer.toolbox.listing = Listing(b"[]", None, 1000)
+    peer.toolbox.listing = Listing([], None, 1000)
     result = peer.ask("tools/list", {"cursor": "more"})["result"]
     assert "nextCursor" not in result
     assert peer.toolbox.cursors == [None, "more"]

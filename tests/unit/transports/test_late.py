@@ -19,7 +19,7 @@ class Toolbox:
 
     def list_tools(self, cursor: str | None, caller: Caller) -> Listing:
         """A listing that names the cursor."""
-        return Listing(b"[]", cursor, 0)
+        return Listing([], cursor, 0)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> Iterator[Any]:
         """The call itself."""
@@ -33,7 +33,7 @@ class Toolbox:
 def test_it_stands_for_the_toolbox() -> None:
     """Whatever is asked of it is asked of the toolbox that was built."""
     late = LateToolbox(Toolbox)
-    assert late.list_tools("c", CALLER) == Listing(b"[]", "c", 0)
+    assert late.list_tools("c", CALLER) == Listing([], "c", 0)
     assert list(late.call_tool("n", {"a": 1}, CALLER)) == [("n", {"a": 1}, CALLER)]
     assert list(late.changes(CALLER)) == [CALLER]
 
@@ -75,7 +75,7 @@ def test_a_failure_is_told_and_tried_again() -> None:
     for _ in range(2):
         with pytest.raises(ConfigError, match="no key"):
             late.list_tools(None, CALLER)
-    assert late.list_tools(None, CALLER).tools == b"[]"
+    assert late.list_tools(None, CALLER).tools == []
 
 
 def test_a_package_that_cannot_be_imported() -> None:
