@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import select
 import socket
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -26,6 +27,7 @@ LAST_LOOK = 0.02  # seconds between two looks at whether all that was written ha
 READ_ON_SECONDS = 5.0  # for which what a client still sends is read after it was refused
 PIECE = 65_536  # bytes
 MOST_FILES = 65_536
+BACKLOG = 1024  # connections that nobody has taken yet
 IDENT = "colabhive-mcp"
 
 
@@ -33,6 +35,10 @@ def _to_json(message: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}}).encode()
 
 
+_WORDS = {
+    413: "send less; max_body_bytes is the setting for the most that is taken",
+    431: "send shorter headers",
+}
 _MALFORMED = _to_json("Bad Request: a forwarded header is malformed.")
 
 
@@ -42,7 +48,7 @@ class _JsonErrorTask(ErrorTask):  # type: ignore[misc]
     def execute(self) -> None:
         error = self.request.error
         self.status = f"{error.code} {error.reason}"
-        body = _to_json(f"{error.reason}: {error.body}")
+        body = _to_json(f"{error.reason}: {_WORDS.get(error.code, error.body)}")
         self.response_headers.append(("Content-Type", "application/json"))
         self.set_close_on_finish()
         self.content_length = len(body)
@@ -154,9 +160,19 @@ class Listener:
         while not self._closed.is_set():
             loop(timeout=LOOP_SECONDS, use_poll=True, map=self._server._map, count=1)
             if self._closing.is_set() and self._server.accepting:
+                self._accept_waiting()
                 self._server.accepting = False
                 self._server.del_channel()
                 self._server.socket.close()
+
+    def _accept_waiting(self) -> None:
+        """Take those who have connected already, whose connections would be reset, and their requests lost."""
+        waiting = select.poll()
+        waiting.register(self._server.socket, select.POLLIN)
+        for _ in range(BACKLOG):
+            if self._server.in_connection_overflow or not waiting.poll(0):
+                break
+            self._server.handle_accept()
 
     def _has_unsent(self) -> bool:
         return any(getattr(channel, "total_outbufs_len", 0) for channel in tuple(self._server._map.values()))
@@ -165,7 +181,7 @@ class Listener:
 def _open_socket(host: str, port: int, name: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         raise ConfigError(f"The {name} cannot listen on {host}, port {port}: {error}.") from error
 

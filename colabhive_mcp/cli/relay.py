@@ -7,8 +7,10 @@ transports'.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -43,7 +45,7 @@ NOT_FOR_MANY = {
     "upload_dir": "it would let every key read one folder",
     "manifest_pin": "it would show every key the tools of one",
 }
-ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - told from others, not listened on
+SAME_SECONDS = 0.1  # within which a second signal is the first one again: a wrapper hands it on to its whole group
 Load = Callable[[], Settings]
 Signals = SimpleQueue[int]
 
@@ -99,11 +101,30 @@ def _check(settings: Settings) -> Settings:
     for name, reason in NOT_FOR_MANY.items():
         if getattr(settings, name) is not None:
             raise ConfigError(f"{name} ({settings.source(name)}) is not for serve: {reason}.")
-    if settings.host in ANYWHERE and not settings.allowed_hosts:
+    if _is_anywhere(settings.host) and not settings.allowed_hosts:
         raise ConfigError(
             f"host {settings.host!r} listens on every address: name those by which clients reach it in allowed_hosts."
         )
+    if settings.trusted_proxy is not None and _find_address(settings.trusted_proxy) is None:
+        raise ConfigError(
+            f"trusted_proxy ({settings.source('trusted_proxy')}) is {settings.trusted_proxy!r}, and no IP address: "
+            "forwarded headers are believed from one alone."
+        )
     return settings
+
+
+def _is_anywhere(host: str) -> bool:
+    """Whether who listens on *host* listens on every address, however that is written."""
+    with contextlib.suppress(OSError):
+        return not any(socket.inet_pton(socket.AF_INET6, host) if ":" in host else socket.inet_aton(host))
+    return False
+
+
+def _find_address(text: str) -> str | None:
+    """An IP address as sockets write it; None where *text* is none."""
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.ip_address(text))
+    return None
 
 
 def _list_doubts(settings: Settings) -> list[str]:
@@ -114,7 +135,7 @@ def _list_doubts(settings: Settings) -> list[str]:
 
 
 def _listen(settings: Settings, relay: Relay, *, connections: int) -> Listener:
-    proxy = settings.trusted_proxy
+    proxy = _find_address(settings.trusted_proxy or "")
     headers = {"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"} if proxy else set()
     return Listener(
         relay,
@@ -153,11 +174,13 @@ def _catch_signals() -> Iterator[Signals]:
     """Signals as they come; of those that end the process the second does so at once."""
     signals: Signals = SimpleQueue()
     ending = (signal.SIGTERM, signal.SIGINT)
+    first: list[float] = []
 
     def catch(number: int, frame: FrameType | None) -> None:
         if number in ending:
-            for each in ending:
-                signal.signal(each, lambda number, frame: os._exit(EXIT_OK))
+            first.append(time.monotonic())
+            if first[-1] - first[0] > SAME_SECONDS:
+                os._exit(EXIT_OK)
         signals.put(number)
 
     before = {number: signal.signal(number, catch) for number in (*ending, signal.SIGHUP)}

@@ -30,18 +30,19 @@ class TurnedAway(Exception):
 class Work(NamedTuple):
     """A kind of work: *waits* says that it may take long, *halved* that half of the threads may do it at most.
 
-    *reason* is what a limit of one key is called that it meets.
+    *first* gives it a quarter of the reserve, *reason* is what a limit of one key is called that it meets.
     """
 
     name: str
     waits: bool = False
     halved: bool = False
+    first: bool = False
     reason: str = "tenant"
 
 
 CALL = Work("calls", waits=True)
 STREAM = Work("streams", waits=True, halved=True, reason="streams")
-PROOF = Work("checks of keys", waits=True, halved=True)
+PROOF = Work("checks of keys", waits=True, halved=True, first=True)  # else calls could keep everybody new out
 LIST = Work("lists")
 
 
@@ -51,7 +52,7 @@ class Gate:
     def __init__(self, threads: int) -> None:
         reserve = min(RESERVE, threads // 2)
         self.threads = threads
-        self._most_waiting = threads - reserve
+        self._most_waiting = {False: threads - reserve, True: threads - reserve + reserve // 4}  # by *first*
         self._most = threads - min(SPARE, reserve)
         self._lock = Lock()
         self._moved = Condition(self._lock)
@@ -121,7 +122,7 @@ class Gate:
 
     def _check(self, work: Work, share: tuple[str, Work], most: int) -> None:
         waiting = sum(count for held, count in self._held.items() if held.waits)
-        full = self._held.total() >= self._most or (work.waits and waiting >= self._most_waiting)
+        full = self._held.total() >= self._most or (work.waits and waiting >= self._most_waiting[work.first])
         if full or (work.halved and self._held[work] >= self.threads // 2):
             raise TurnedAway("threads", 503, f"All places for {work.name} are taken: try again in a moment.")
         if self._shares[share] >= most:

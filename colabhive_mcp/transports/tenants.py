@@ -116,6 +116,9 @@ class Tenants:
     for who asks the gateway about a key, or waits for that, and answers how it is given back; it may refuse.
     """
 
+    _building = Semaphore(BUILT_AT_ONCE)  # one for all, since the threads of a lane have no end and a reload makes anew
+    _asking = Lane("proof", ASKED_AT_ONCE)
+
     def __init__(
         self,
         build: Build,
@@ -127,8 +130,6 @@ class Tenants:
     ) -> None:
         self._build = build
         self._proving = proving
-        self._building = Semaphore(BUILT_AT_ONCE)
-        self._asking = Lane("proof", ASKED_AT_ONCE)
         self._record = record
         self._lock = Lock()
         self._resident = _Places(capacity)

@@ -57,6 +57,7 @@ class Rules(NamedTuple):
     tenants: Tenants
     endpoint: Endpoint
     readiness: Readiness
+    outdated: Event  # others took their place: streams that began by them end, so that who listens comes again
 
 
 class Visit(NamedTuple):
@@ -107,6 +108,7 @@ class Relay:
         before = self._rules
         same = _name_rates(settings) == _name_rates(before.settings)  # then they go on counting
         self._rules = self._build_rules(settings, before.rates if same else self._build_rates(settings))
+        before.outdated.set()
         before.tenants.close("reload")
 
     def stop(self) -> None:
@@ -131,7 +133,8 @@ class Relay:
             return build_tenant(settings, key, digest, on_refused, record=self._record)
 
         limits = Limits(settings.tenant_concurrency, settings.max_streams)
-        stops = Stops(self._stopping.is_set, self._hurried.is_set)
+        outdated = Event()
+        stops = Stops(lambda: self._stopping.is_set() or outdated.is_set(), self._hurried.is_set)
         return Rules(
             settings,
             Origins((*settings.allowed_hosts, settings.host.lower()), settings.cors_origins),
@@ -139,6 +142,7 @@ class Relay:
             Tenants(build, capacity=settings.max_tenants, proving=self._take_proof, record=self._record),
             Endpoint(self.gate, self._roll, limits, stops, log_frames=settings.log_jsonrpc),
             Readiness(build_probe(settings)),
+            outdated,
         )
 
     def _take_proof(self) -> Callable[[], None]:
