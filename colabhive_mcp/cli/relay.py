@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 
 import click
@@ -26,6 +26,7 @@ from colabhive_mcp.config import SETTINGS, Settings
 from colabhive_mcp.errors import EXIT_OK, BridgeError, ConfigError
 from colabhive_mcp.telemetry.background import Background
 from colabhive_mcp.telemetry.events import Event, Record, RelayReloaded, RelayStarted, RelayStopped, Warned
+from colabhive_mcp.telemetry.logs import hold_lines
 from colabhive_mcp.telemetry.metrics import Gauges, Metrics
 from colabhive_mcp.transports.tenants import find_oldest_age
 from colabhive_mcp.transports.wsgi import Relay
@@ -34,6 +35,7 @@ CONNECTIONS = 4096  # at the most; half of the files that may be open are for th
 IDLE_SECONDS = 120  # for which an idle connection is kept: longer than a proxy in front keeps its own
 LONGEST_HEADERS = 64 * 1024
 DRAIN_SECONDS = 30.0  # that calls are given at the end where nobody set another time
+LOOK = 0.2  # seconds between two looks for a signal
 QUIET = 0.5  # seconds without a request after which none comes on a connection that somebody kept
 LAST_WORDS = 2.5  # of those, what calls need to say how to fetch their results, and be written
 FIXED = (  # what a restart alone can change
@@ -59,7 +61,11 @@ def serve_command(load: Load) -> int:
     calls in flight are done, a second one at once; SIGHUP has it read its settings again.
     """
     settings = _check(load())
-    with open_log(settings) as sink, contextlib.closing(Background(sink)) as log, _catch_signals() as signals:
+    with (
+        open_log(settings) as sink,
+        contextlib.closing(Background(sink, together=hold_lines)) as log,
+        _catch_signals() as signals,
+    ):
         return _serve(settings, load, log, signals)
 
 
@@ -90,7 +96,7 @@ def _serve(settings: Settings, load: Load, log: Record, signals: Signals) -> int
         click.echo(f"Relay: {listener.address}{settings.path}")
         sys.stdout.flush()
         record(RelayStarted(listener.address, settings.threads))
-        while signals.get() == signal.SIGHUP:
+        while _await_signal(signals) == signal.SIGHUP:
             settings = _reload(settings, load, relay, record)
         _stop(settings, relay, listener, record)
     return EXIT_OK
@@ -189,6 +195,13 @@ def _catch_signals() -> Iterator[Signals]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _await_signal(signals: Signals) -> int:
+    """The next signal. One that another thread was given does not wake this one, which alone can handle it."""
+    while True:
+        with contextlib.suppress(Empty):
+            return signals.get(timeout=LOOK)
 
 
 def _reload(settings: Settings, load: Load, relay: Relay, record: Record) -> Settings:

@@ -5,20 +5,28 @@ It knows a sink and no form of a line. What comes while the queue is full is dro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
 from threading import Thread
 
 from colabhive_mcp.telemetry.events import Event, Record, Warned
 
 MOST = 10_000  # events that may wait
+AT_ONCE = 200  # events that are handed on together
 END_SECONDS = 2.0  # that those that wait are given at the end
 
 
 class Background:
-    """A sink that hands each event to *sink*, in order. Close it, so that what waits is written."""
+    """A sink that hands each event to *sink*, in order. Close it, so that what waits is written.
 
-    def __init__(self, sink: Record) -> None:
+    *together* is entered while those are handed on that came meanwhile. Who works holds the processor, so a thread that
+    gave it up with each line would fall behind.
+    """
+
+    def __init__(self, sink: Record, *, together: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._sink = sink
+        self._together = together
         self._waiting: SimpleQueue[Event | None] = SimpleQueue()
         self._dropped = 0
         self._thread = Thread(target=self._run, name="log", daemon=True)
@@ -37,11 +45,17 @@ class Background:
         self._thread.join(END_SECONDS)
 
     def _run(self) -> None:
-        while (event := self._waiting.get()) is not None:
-            self._sink(event)
-            if self._waiting.empty():
+        goes_on = True
+        while goes_on:
+            events = [self._waiting.get()]
+            while len(events) < AT_ONCE and not self._waiting.empty():
+                events.append(self._waiting.get())
+            goes_on = None not in events
+            with self._together():
+                for event in filter(None, events):
+                    self._sink(event)
+            if not goes_on or self._waiting.empty():
                 self._tell_dropped()
-        self._tell_dropped()
 
     def _tell_dropped(self) -> None:
         dropped, self._dropped = self._dropped, 0

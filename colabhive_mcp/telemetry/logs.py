@@ -11,7 +11,8 @@ import logging
 import re
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
 from colabhive_mcp.telemetry.events import Event, Record, to_fields
@@ -144,13 +145,57 @@ def _takes_more(stream: IO[str]) -> bool:
 class _QuietHandler(logging.StreamHandler[Any]):
     """A stderr that is closed, or full since nobody reads it, is no reason to say more, to wait, or to stop."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the line where it can be written at once."""
-        if _takes_more(self.stream):
-            super().emit(record)
+    _held: list[str] | None = None
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Drop the line."""
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line where it can be written at once; where lines are held, later."""
+        try:
+            line = self.format(record) + self.terminator
+        except Exception:  # a record that nobody can format is no line
+            return
+        if self._held is None:
+            self._write(line)
+        else:
+            self._held.append(line)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Write what comes in the block at its end, in pieces that a pipe takes as one."""
+        with self.lock or nullcontext():
+            self._held = []
+            try:
+                yield
+            finally:
+                held, self._held = self._held, None
+                for piece in _to_pieces(held):
+                    self._write(piece)
+
+    def _write(self, text: str) -> None:
+        with suppress(Exception):
+            if _takes_more(self.stream):
+                self.stream.write(text)
+                self.flush()
+
+
+def _to_pieces(lines: list[str]) -> Iterator[str]:
+    piece = ""
+    for line in lines:
+        if piece and len(piece) + len(line) > select.PIPE_BUF:
+            yield piece
+            piece = ""
+        piece += line
+    if piece:
+        yield piece
+
+
+@contextmanager
+def hold_lines() -> Iterator[None]:
+    """Write what is logged in the block together at its end: each write costs a turn at the processor."""
+    with ExitStack() as held:
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, _QuietHandler):
+                held.enter_context(handler.hold())
+        yield
 
 
 def build_record(

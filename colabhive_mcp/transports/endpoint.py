@@ -66,6 +66,21 @@ class Limits(NamedTuple):
         return self.streams if work is STREAM else self.calls
 
 
+class Sender(NamedTuple):
+    """Who sent a message, and the request that brought it."""
+
+    intake: Intake
+    tenant: Tenant
+
+    def find_place(self, request_id: Any) -> tuple[Any, ...]:
+        """Where a request is on the roll: by its id, and by what tells two clients with the same key apart.
+
+        Ids of different JSON types are different ids.
+        """
+        client = (self.intake.peer, self.intake.headers.get("user-agent", ""))
+        return self.tenant.digest, client, type(request_id).__name__, request_id
+
+
 class Stops(NamedTuple):
     """Whether streams have to end (*streams*), and whether calls can wait no longer (*calls*)."""
 
@@ -91,15 +106,16 @@ class Endpoint:
 
         Raises TurnedAway where there is no place for it.
         """
-        if isinstance(frame, Batch):
-            return self._post_batch(frame, intake, tenant, ending)
+        sender = Sender(intake, tenant)
         match frame:
+            case Batch():
+                return self._post_batch(frame, sender, ending)
             case Request():
-                return self._post_request(frame, intake, tenant, ending)
+                return self._post_request(frame, sender, ending)
             case Malformed(error):
                 return build_error(400, error)
             case Notification():
-                self._notice(frame, intake, tenant)
+                self._notice(frame, sender)
         return build_empty(202)
 
     def listen(self, intake: Intake, tenant: Tenant, ending: ExitStack) -> Reply:
@@ -118,19 +134,19 @@ class Endpoint:
         except Exception as error:  # the stream ends; calls and lists say for themselves what is wrong
             tenant.record(Failed(f"The tools are not watched for changes: {error}"))
 
-    def _post_request(self, request: Request, intake: Intake, tenant: Tenant, ending: ExitStack) -> Reply:
-        accepted = read_accepted(intake.headers)
+    def _post_request(self, request: Request, sender: Sender, ending: ExitStack) -> Reply:
+        accepted = read_accepted(sender.intake.headers)
         fault = _find_form_fault(accepted, request.method)
         if fault is not None:
             return build_refusal(406, fault, request_id=request.id)
-        work = self._find_work(request.method, tenant)
-        ending.callback(self._gate.take(work, tenant.digest, self._limits.find_most(work)))
-        presence = Presence(intake.is_gone)
+        work = self._find_work(request.method, sender.tenant)
+        ending.callback(self._gate.take(work, sender.tenant.digest, self._limits.find_most(work)))
+        presence = Presence(sender.intake.is_gone)
         try:
-            caller = self._identify(request, intake, tenant, presence)
+            caller = self._identify(request, sender, presence)
         except ClientError as error:
             return build_error(400, to_error(request.id, error))
-        steps = self._answer(request, caller, intake, tenant, presence)
+        steps = self._answer(request, caller, sender, presence)
         ending.callback(steps.close)
         return self._to_reply(steps, accepted, modern=caller.revision.modern)
 
@@ -142,25 +158,25 @@ class Endpoint:
         work = _WORK.get(method, LIST if tenant.proven else CALL)
         return work if self._limits.streams or work is not STREAM else LIST
 
-    def _post_batch(self, batch: Batch, intake: Intake, tenant: Tenant, ending: ExitStack) -> Reply:
+    def _post_batch(self, batch: Batch, sender: Sender, ending: ExitStack) -> Reply:
         """A batch is served in the revision that has them, one message after the other, as one array."""
-        revision = _find_revision(intake)
+        revision = _find_revision(sender.intake)
         if revision is None or not revision.batches:
             return build_refusal(400, "Invalid request: batches are not part of this revision")
         if len(batch.messages) > MOST_IN_BATCH:
             return build_refusal(400, f"Invalid request: a batch holds at most {MOST_IN_BATCH} messages here")
-        accepted = read_accepted(intake.headers)
+        accepted = read_accepted(sender.intake.headers)
         fault = _find_form_fault(accepted)
         if fault is not None:
             return build_refusal(406, fault)
         calls = any(isinstance(message, Request) and message.method == "tools/call" for message in batch.messages)
-        work = CALL if calls or not tenant.proven else LIST
-        ending.callback(self._gate.take(work, tenant.digest, self._limits.calls))
+        work = CALL if calls or not sender.tenant.proven else LIST
+        ending.callback(self._gate.take(work, sender.tenant.digest, self._limits.calls))
         if not any(isinstance(message, Request | Malformed) for message in batch.messages):
             for message in batch.messages:
-                self._notice(message, intake, tenant)
+                self._notice(message, sender)
             return build_empty(202)
-        steps = self._answer_batch(batch, intake, tenant)
+        steps = self._answer_batch(batch, sender)
         ending.callback(steps.close)
         return self._to_reply(steps, accepted, modern=False)
 
@@ -185,8 +201,9 @@ class Endpoint:
             return build_stream(write_events(iter(())))
         return build_refusal(400, "The request was cancelled.")
 
-    def _identify(self, request: Request, intake: Intake, tenant: Tenant, presence: Presence) -> Caller:
+    def _identify(self, request: Request, sender: Sender, presence: Presence) -> Caller:
         """Who asks. Raises ClientError where the request, or its headers, are not as its era wants them."""
+        intake, tenant = sender
         revision, version = _find_revision(intake), read_meta(request).get(VERSION_KEY)
         if is_modern(request) and isinstance(version, str):
             check_version(intake.headers, version)  # before it is asked whether there is such a version
@@ -207,10 +224,11 @@ class Endpoint:
         return caller
 
     def _answer(
-        self, request: Request, caller: Caller, intake: Intake, tenant: Tenant, presence: Presence
+        self, request: Request, caller: Caller, sender: Sender, presence: Presence
     ) -> Generator[Step, None, None]:
         """What the server answers, as bytes, for as long as anybody wants it."""
-        with self._roll.enter(_find_place(tenant, intake, request.id), presence):
+        intake, tenant = sender
+        with self._roll.enter(sender.find_place(request.id), presence):
             for message in tenant.server.respond(request, _expect_life(caller, request, intake)):
                 if isinstance(message, KeepAlive):
                     yield message
@@ -220,10 +238,10 @@ class Endpoint:
                     return
                 yield to_piece(sent, self._show(data, tenant))
 
-    def _answer_batch(self, batch: Batch, intake: Intake, tenant: Tenant) -> Generator[Step, None, None]:
+    def _answer_batch(self, batch: Batch, sender: Sender) -> Generator[Step, None, None]:
         responses: list[bytes] = []
         for message in batch.messages:
-            for step in self._answer_member(message, intake, tenant):
+            for step in self._answer_member(message, sender):
                 if isinstance(step, Piece) and step.last:
                     responses.append(step.data)
                 else:
@@ -231,29 +249,29 @@ class Endpoint:
         if responses:
             yield Piece(b"[" + b",".join(responses) + b"]", last=True)
 
-    def _answer_member(self, message: Incoming, intake: Intake, tenant: Tenant) -> Iterator[Step]:
+    def _answer_member(self, message: Incoming, sender: Sender) -> Iterator[Step]:
         """What one message of a batch is answered."""
         match message:
             case Request(request_id, "initialize"):
                 words = "Invalid request: initialize must not be part of a batch"
                 yield _to_last(ErrorResponse(request_id, INVALID_REQUEST, words))
             case Request(request_id):
-                presence = Presence(intake.is_gone)
+                presence = Presence(sender.intake.is_gone)
                 try:
-                    caller = self._identify(message, intake, tenant, presence)
+                    caller = self._identify(message, sender, presence)
                 except ClientError as error:
                     yield _to_last(to_error(request_id, error))
                 else:
-                    yield from self._answer(message, caller, intake, tenant, presence)
+                    yield from self._answer(message, caller, sender, presence)
             case Malformed(error):
                 yield _to_last(error)
             case _:
-                self._notice(message, intake, tenant)
+                self._notice(message, sender)
 
-    def _notice(self, message: Incoming, intake: Intake, tenant: Tenant) -> None:
+    def _notice(self, message: Incoming, sender: Sender) -> None:
         """Take note of what wants no answer; a request that is to be cancelled is one of this very client."""
         if isinstance(message, Notification) and message.method == "notifications/cancelled":
-            self._roll.recall(_find_place(tenant, intake, message.params.get("requestId")))
+            self._roll.recall(sender.find_place(message.params.get("requestId")))
 
     def _show(self, data: bytes, tenant: Tenant) -> bytes:
         if self._log_frames:
@@ -271,15 +289,6 @@ def _find_revision(intake: Intake) -> Revision | None:
     """The revision that the header names, or that its absence stands for; None for one that there is not."""
     version = intake.headers.get("mcp-protocol-version")
     return ASSUMED if version is None else REVISIONS.get(version.strip())
-
-
-def _find_place(tenant: Tenant, intake: Intake, request_id: Any) -> tuple[Any, ...]:
-    """Where a request is on the roll: by its id, and by what tells two clients with the same key apart.
-
-    Ids of different JSON types are different ids.
-    """
-    client = (intake.peer, intake.headers.get("user-agent", ""))
-    return tenant.digest, client, type(request_id).__name__, request_id
 
 
 def _expect_life(caller: Caller, request: Request, intake: Intake) -> Caller:

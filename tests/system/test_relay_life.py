@@ -347,9 +347,11 @@ def test_reloading_costs_no_request(start: Start, gateway: GatewayProcess, tasks
         return seen
 
     working = [tasks.begin(work, key) for key in keys]
-    for _ in range(10):
-        reload(relay, "relay.reloaded")
-    ended.set()
+    try:
+        for _ in range(10):
+            reload(relay, "relay.reloaded")
+    finally:
+        ended.set()
     total = sum((each.result(30) for each in working), Counter[tuple[int, bytes]]())
     assert set(total) == {(200, b"")}
     wait_until(lambda: relay.busy == 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event as Flag
 
 from colabhive_mcp.telemetry import background
@@ -40,3 +42,29 @@ def test_a_slow_sink_holds_nobody_up() -> None:
     log.close()
     assert told[: background.MOST + 1] == ["first", *map(str, range(background.MOST))]
     assert told[-1].startswith("7 events were not logged")
+
+
+def test_what_waits_is_handed_on_together() -> None:
+    """Events that came while the sink was at work are handed on in one go, so many at a time."""
+    told: list[str] = []
+    stuck, entered = Flag(), Flag()
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        told.append("(")
+        yield
+        told.append(")")
+
+    def sink(event: Event) -> None:
+        entered.set()
+        stuck.wait(30)
+        told.append(".")
+
+    log = Background(sink, together=together)
+    log(Warned("first"))
+    assert entered.wait(30)
+    for _ in range(background.AT_ONCE + 1):
+        log(Warned("later"))
+    stuck.set()
+    log.close()
+    assert "".join(told) == f"(.)({'.' * background.AT_ONCE})(.)"
